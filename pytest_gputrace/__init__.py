@@ -1,0 +1,98 @@
+"""One distinct, valid, finite GPU trace per node, rank and configuration, and the pytest plugin that proves it.
+
+Public names are resolved on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_gputrace.errors import (
+        ClusterError,
+        EmptyCaptureError,
+        ExportError,
+        GputraceError,
+        IdentityError,
+        LayoutError,
+        MissingDependencyError,
+        NamingError,
+        PublishError,
+        SessionStolenError,
+    )
+    from pytest_gputrace.export.exporter import ExportResult, export_events
+    from pytest_gputrace.export.profiled import profiled
+    from pytest_gputrace.identity import Identity, Source, identify
+    from pytest_gputrace.layout import RankFolder, recognise
+    from pytest_gputrace.model import Capture, Finding, Severity, WorkerId
+    from pytest_gputrace.naming import legacy_name, parse_name, qualified_name
+
+_HOMES = {
+    "Capture": "model",
+    "ClusterError": "errors",
+    "EmptyCaptureError": "errors",
+    "ExportError": "errors",
+    "ExportResult": "export.exporter",
+    "Finding": "model",
+    "GputraceError": "errors",
+    "Identity": "identity",
+    "IdentityError": "errors",
+    "LayoutError": "errors",
+    "MissingDependencyError": "errors",
+    "NamingError": "errors",
+    "PublishError": "errors",
+    "RankFolder": "layout",
+    "SessionStolenError": "errors",
+    "Severity": "model",
+    "Source": "identity",
+    "WorkerId": "model",
+    "export_events": "export.exporter",
+    "identify": "identity",
+    "legacy_name": "naming",
+    "parse_name": "naming",
+    "profiled": "export.profiled",
+    "qualified_name": "naming",
+    "recognise": "layout",
+}
+
+__all__ = [
+    "Capture",
+    "ClusterError",
+    "EmptyCaptureError",
+    "ExportError",
+    "ExportResult",
+    "Finding",
+    "GputraceError",
+    "Identity",
+    "IdentityError",
+    "LayoutError",
+    "MissingDependencyError",
+    "NamingError",
+    "PublishError",
+    "RankFolder",
+    "SessionStolenError",
+    "Severity",
+    "Source",
+    "WorkerId",
+    "export_events",
+    "identify",
+    "legacy_name",
+    "parse_name",
+    "profiled",
+    "qualified_name",
+    "recognise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,129 @@
+"""Every exception of the package, in one tree.
+
+::
+
+    GputraceError
+    ├── IdentityError           two sources disagree about who this worker is, or a variable cannot be read
+    ├── LayoutError             the configuration given and the rank folder contradict each other
+    ├── NamingError             a name cannot be built within the limit, or is not one of ours
+    ├── PublishError            one file could not be put on disk
+    ├── MissingDependencyError  an optional package is needed and not installed
+    ├── ExportError             at least one of a capture's two files could not be written
+    │   ├── SessionStolenError  another profiler took the session; there is nothing to export
+    │   └── EmptyCaptureError   the profile holds no event
+    └── ClusterError            simulated workers died, failed or did not come in time
+
+Facts are kept as attributes and every error survives pickling, so that one raised in a simulated rank reaches the test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = [
+    "ClusterError",
+    "EmptyCaptureError",
+    "ExportError",
+    "GputraceError",
+    "IdentityError",
+    "LayoutError",
+    "MissingDependencyError",
+    "NamingError",
+    "PublishError",
+    "SessionStolenError",
+]
+
+
+def _rebuild(cls: type[GputraceError], args: tuple[Any, ...], facts: dict[str, Any]) -> GputraceError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class GputraceError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message and the facts, whatever the subclass's constructor asks for."""
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class IdentityError(GputraceError):
+    """Two sources claim different identities for one worker, or a launcher variable cannot be read.
+
+    ``sources`` names the variables (or folder) that are to blame.
+    """
+
+    def __init__(self, message: str, *, sources: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.sources = tuple(sources)
+
+
+class LayoutError(GputraceError):
+    """An explicit configuration contradicts the rank folder the process runs in."""
+
+    def __init__(self, message: str, *, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
+
+
+class NamingError(GputraceError):
+    """A file name cannot be built within its byte limit, or a text is not a name of ours."""
+
+
+class PublishError(GputraceError):
+    """A file could not be put on disk. ``path`` is the final name; ``__cause__`` holds the system's error."""
+
+    def __init__(self, message: str, *, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class MissingDependencyError(GputraceError):
+    """An optional package is needed and not installed; ``package`` names it."""
+
+    def __init__(self, message: str, *, package: str) -> None:
+        super().__init__(message)
+        self.package = package
+
+
+class ExportError(GputraceError):
+    """A capture could not be exported whole.
+
+    ``result`` is what was written all the same (``None`` when nothing was), ``rank`` the global rank, and ``causes``
+    the error of each file that is missing.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        result: Any = None,
+        rank: int | None = None,
+        causes: Sequence[BaseException] = (),
+    ) -> None:
+        super().__init__(message)
+        self.result = result
+        self.rank = rank
+        self.causes = tuple(causes)
+
+
+class SessionStolenError(ExportError):
+    """Another profiler in the process took the session over. Exporting such a profile kills the process on torch 2.13."""
+
+
+class EmptyCaptureError(ExportError):
+    """The profile holds no CPU event: success with an empty trace is the loss this package exists to prevent."""
+
+
+class ClusterError(GputraceError):
+    """Simulated workers died, raised, or were not done by the deadline. ``workers`` are their labels."""
+
+    def __init__(self, message: str, *, workers: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.workers = tuple(workers)
