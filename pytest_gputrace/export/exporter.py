@@ -1,0 +1,246 @@
+"""Events -> the two files of a capture: the qualified one, which is kept, and the legacy one, as it always was.
+
+One pass over the events makes one stream of bytes for both. Neither file is ever read, so nothing that happens to the
+legacy file, which other workers write too, can reach the qualified one; and a file that cannot be written does not
+stop the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.errors import EmptyCaptureError, ExportError, GputraceError, SessionStolenError
+from pytest_gputrace.export.encode import Chunk, encode
+from pytest_gputrace.export.records import cpu_records
+from pytest_gputrace.export.session import STOLEN, was_stolen
+from pytest_gputrace.identity import executor_local_rank, identify
+from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
+from pytest_gputrace.naming import is_legacy_name, legacy_name, name_limit, qualified_name
+from pytest_gputrace.publish import LegacyFile, PrivateFile, QualifiedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_gputrace.model import WorkerId
+
+__all__ = ["ExportResult", "export_events"]
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What an export wrote.
+
+    ``legacy`` and ``qualified`` are the files' paths, ``None`` for one that was not written (``qualified`` too where
+    nothing names a configuration). ``event_count`` is the number of records, ``non_finite`` how many numbers the
+    qualified file holds ``null`` for, ``legacy_digest`` the SHA-256 of the legacy file's bytes.
+    """
+
+    legacy: Path | None
+    qualified: Path | None
+    event_count: int
+    non_finite: int
+    legacy_digest: str | None
+
+
+def export_events(
+    profiler_or_events: Any,
+    *,
+    model: str,
+    trace_dir: str | os.PathLike[str],
+    configuration: str | None = None,
+    worker: WorkerId | None = None,
+) -> ExportResult:
+    """Write the CPU events of a stopped profile to a qualified file of its own and to the shared legacy file.
+
+    Args:
+        profiler_or_events: a stopped ``torch.profiler.profile``, anything else with ``events()``, or the events.
+        model: the model's name, as the legacy name has it.
+        trace_dir: the folder for both files, shared by as many workers as you like; made when missing.
+        configuration: the full configuration. Without it, that of the executor's rank folder
+            (``benchmarks/<configuration>/rank<N>``, the working directory or else ``trace_dir``) is taken; where there
+            is none either, only the legacy file is written.
+        worker: who this process is; found out by `identify` when not given.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ExportError: at least one file is missing. The other one has been written (``result`` says where) and the
+            message names the file, the rank and the cause, which is ``__cause__`` too: `PublishError`,
+            `IdentityError`, `LayoutError`, `NamingError` or what ``events()`` raised.
+        SessionStolenError: another profiler took the session; nothing was written.
+        EmptyCaptureError: there is no CPU event. The legacy file has been written, as an empty list; the qualified
+            one has not.
+    """
+    capture = _Capture(model, Path(trace_dir), configuration, worker)
+    if was_stolen(profiler_or_events):
+        raise SessionStolenError(f"{capture.label}: {STOLEN}", rank=capture.rank)
+    capture.open()
+    try:
+        events = profiler_or_events.events() if hasattr(profiler_or_events, "events") else profiler_or_events
+        capture.write(events)
+        return capture.finish()
+    except GputraceError:
+        raise
+    except Exception as error:
+        raise ExportError(f"{capture.label}: cannot read the events: {error!r}", rank=capture.rank) from error
+    finally:
+        capture.close()
+
+
+class _Half:
+    """One of the two files, or why there is none. A half that failed takes no part any more."""
+
+    def __init__(self) -> None:
+        self.file: PrivateFile | None = None
+        self.path: Path | None = None
+        self.error: GputraceError | None = None
+
+    def open(self, make: Callable[[], PrivateFile | None]) -> None:
+        try:
+            self.file = make()
+        except GputraceError as error:
+            self.error = error
+
+    def write(self, data: bytes) -> None:
+        if self.file is not None:
+            try:
+                self.file.write(data)
+            except GputraceError as error:
+                self.file, self.error = None, error
+
+    def publish(self) -> None:
+        if self.file is not None:
+            try:
+                self.path = self.file.publish()
+            except GputraceError as error:
+                self.error = error
+            self.file = None
+
+    def discard(self) -> None:
+        if self.file is not None:
+            self.file.discard()
+            self.file = None
+
+
+class _Capture:
+    """One export under way."""
+
+    def __init__(self, model: str, trace_dir: Path, configuration: str | None, worker: WorkerId | None) -> None:
+        self.model = model
+        self.trace_dir = trace_dir
+        self.worker = worker
+        self.legacy = _Half()
+        self.qualified = _Half()
+        self._digest = hashlib.sha256()
+        self._records = 0
+        self._non_finite = 0
+        folder = _rank_folder(trace_dir)
+        self.configuration: str | None = None
+        try:
+            self.configuration = resolve_configuration(configuration, folder)
+            if worker is None:
+                self.worker = identify(folder_rank=None if folder is None else folder.local_rank).worker
+        except GputraceError as error:
+            self.qualified.error = error
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.worker is None else self.worker.rank
+
+    @property
+    def label(self) -> str:
+        who = "unknown rank" if self.worker is None else f"rank {self.worker.rank} on node {self.worker.node}"
+        what = "" if self.configuration is None else f" ({self.configuration})"
+        return f"export of {self.model}{what}, {who}"
+
+    def open(self) -> None:
+        if self.qualified.error is None and self.configuration is not None:
+            self.qualified.open(self._qualified_file)
+        self.legacy.open(self._legacy_file)
+
+    def write(self, events: Iterable[Any]) -> None:
+        for chunk in encode(cpu_records(events)):
+            self._add(chunk)
+            if self.legacy.file is None and self.qualified.file is None:
+                break  # nothing left to write to; finish() says why
+
+    def finish(self) -> ExportResult:
+        if self._records:
+            self.qualified.publish()
+        else:
+            self.qualified.discard()
+        self.legacy.publish()
+        result = ExportResult(
+            legacy=self.legacy.path,
+            qualified=self.qualified.path,
+            event_count=self._records,
+            non_finite=self._non_finite,
+            legacy_digest=None if self.legacy.path is None else self._digest.hexdigest(),
+        )
+        causes = [half.error for half in (self.qualified, self.legacy) if half.error is not None]
+        if causes:
+            raise ExportError(self._loss(result), result=result, rank=self.rank, causes=causes) from causes[0]
+        if not self._records:
+            raise EmptyCaptureError(
+                f"{self.label}: the profile holds no CPU event, so there is no trace to keep; was the code run between "
+                "start and stop of the profiler, with ProfilerActivity.CPU?",
+                result=result,
+                rank=self.rank,
+            )
+        return result
+
+    def close(self) -> None:
+        self.qualified.discard()
+        self.legacy.discard()
+
+    def _add(self, chunk: Chunk) -> None:
+        self._digest.update(chunk.legacy)
+        self.qualified.write(chunk.qualified)
+        self.legacy.write(chunk.legacy)
+        self._records += chunk.records
+        self._non_finite += chunk.non_finite
+
+    def _qualified_file(self) -> PrivateFile:
+        worker, configuration = self.worker, self.configuration
+        assert worker is not None
+        assert configuration is not None
+        limit = name_limit(self.trace_dir)
+
+        def name_of(attempt: int) -> str:
+            return qualified_name(
+                model=self.model, configuration=configuration, worker=worker, attempt=attempt, limit=limit
+            )
+
+        return QualifiedFile(self.trace_dir, name_of)
+
+    def _legacy_file(self) -> PrivateFile | None:
+        local_rank = executor_local_rank() if self.worker is None else self.worker.local_rank
+        name = legacy_name(self.model, local_rank)
+        if not is_legacy_name(name):
+            raise ExportError(
+                f"the legacy name {name!r} is the qualified name of another capture, which it would replace; "
+                "rename the model",
+                rank=self.rank,
+            )
+        return LegacyFile(self.trace_dir / name)
+
+    def _loss(self, result: ExportResult) -> str:
+        lines = [f"{self.label}: not everything could be written"]
+        for kind, half in (("qualified", self.qualified), ("legacy", self.legacy)):
+            if half.error is not None:
+                lines.append(f"  {kind} file: {half.error}")
+            elif half.path is not None:
+                lines.append(f"  {kind} file: written, {half.path}")
+        return "\n".join(lines)
+
+
+def _rank_folder(trace_dir: Path) -> RankFolder | None:
+    try:
+        return recognise(os.getcwd()) or recognise(trace_dir)
+    except FileNotFoundError:  # the working directory was deleted under the process
+        return recognise(trace_dir) if trace_dir.is_absolute() else None

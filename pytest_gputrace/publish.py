@@ -1,0 +1,243 @@
+"""Put a file on disk so that its final name only ever holds a complete one.
+
+Both kinds of file are written beside their target, under a short private name in the same folder, and brought to the
+disk (fsync) before they get their final name:
+
+* a **qualified** file is published without replacing anything: when the name is taken, the next attempt's name is;
+* the **legacy** file is replaced at once (``os.replace``), last write wins, as its consumers expect.
+
+A process killed at any moment leaves private files behind (``.gputrace-*``), never a cut file under a final name.
+This module must not know what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import abc
+import base64
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import select
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.errors import PublishError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["PRIVATE_PREFIX", "LegacyFile", "PrivateFile", "QualifiedFile"]
+
+PRIVATE_PREFIX = ".gputrace-"
+"""What the name of every private file starts with; readers of a folder pass them over."""
+
+_ATTEMPTS = 100_000
+_STALLED_READER_S = 30.0
+_COPY_BYTES = 1 << 20
+# What a file system answers that knows no hard links: FAT and exFAT, SMB, many FUSE mounts, one-link file systems.
+_LINKS_REFUSED = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES, errno.EXDEV}
+# What fsync answers where there is nothing to bring to a disk: a pipe, a device, a folder of some network systems.
+_NOTHING_TO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EISDIR}
+
+
+class PrivateFile(abc.ABC):
+    """A new file under a private name, in the folder where it will be published.
+
+    Raises:
+        PublishError: from every method, naming the final path and the system's error; the private file is gone then.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self._fd: int | None = None
+        with self._reported():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._path, self._fd = _create_private(target.parent)
+
+    def write(self, data: bytes) -> None:
+        """Append ``data``, all of it."""
+        with self._reported():
+            assert self._fd is not None
+            _write_all(self._fd, data)
+
+    def publish(self) -> Path:
+        """Give the file its final name, and return that."""
+        with self._reported():
+            assert self._fd is not None
+            _sync(self._fd)
+            path = self._place()
+            self._close()
+            _sync_folder(path.parent)
+        return path
+
+    def discard(self) -> None:
+        """Remove the private file; harmless when it was published or discarded before."""
+        if self._fd is not None:
+            self._close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    @abc.abstractmethod
+    def _place(self) -> Path:
+        """Bring the complete private file to its final name, and return that."""
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.discard()
+            raise PublishError(f"cannot write {self.target}: {error}", path=self.target) from error
+        except BaseException:
+            self.discard()
+            raise
+
+
+class QualifiedFile(PrivateFile):
+    """A capture's own file: never replaces another one.
+
+    ``name_of`` gives the file name of each attempt, 1 first; the first one that is free becomes the file's name.
+    """
+
+    def __init__(self, folder: Path, name_of: Callable[[int], str]) -> None:
+        self._name_of = name_of
+        super().__init__(folder / name_of(1))
+
+    def _place(self) -> Path:
+        for attempt in range(1, _ATTEMPTS + 1):
+            path = self.target.with_name(self._name_of(attempt))
+            try:
+                _publish_new(self._path, path)
+            except FileExistsError:
+                continue
+            return path
+        raise FileExistsError(errno.EEXIST, f"all {_ATTEMPTS} attempts of this name are taken; clear the folder")
+
+
+class LegacyFile(PrivateFile):
+    """The file that older consumers read: shared by configurations and nodes, last write wins.
+
+    Replaced at once, with its mode and, where allowed, its owner kept. Where a replacement would break what the
+    target is (a symbolic link, one of several hard links, a pipe or device), it is written in place instead, from the
+    complete private file.
+    """
+
+    def _place(self) -> Path:
+        assert self._fd is not None
+        try:
+            status = self.target.lstat()
+        except FileNotFoundError:
+            status = None
+        if status is not None and (not stat.S_ISREG(status.st_mode) or status.st_nlink > 1):
+            self._write_in_place()
+            self._path.unlink()
+            return self.target
+        if status is not None:
+            _take_over(self._fd, status)
+        os.replace(self._path, self.target)
+        return self.target
+
+    def _write_in_place(self) -> None:
+        assert self._fd is not None
+        # O_NONBLOCK: a named pipe that nobody reads must be an error now, not a wait without end.
+        target = os.open(self.target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o666)
+        try:
+            with self._path.open("rb") as complete:
+                while data := complete.read(_COPY_BYTES):
+                    _write_all(target, data)
+            _sync(target)
+        finally:
+            os.close(target)
+
+
+def _create_private(folder: Path) -> tuple[Path, int]:
+    while True:
+        path = folder / f"{PRIVATE_PREFIX}{secrets.token_hex(8)}.tmp"
+        # os.open, not tempfile: the published file must have the mode that the umask gives, not 0600.
+        with contextlib.suppress(FileExistsError):
+            return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            # Only a pipe gets here: wait for its reader, but not for ever.
+            deadline = time.monotonic() + _STALLED_READER_S
+            if not select.select([], [fd], [], deadline - time.monotonic())[1]:
+                raise TimeoutError(errno.ETIMEDOUT, f"its reader took nothing for {_STALLED_READER_S:g} s") from None
+
+
+def _publish_new(private: Path, path: Path) -> None:
+    """Give ``private`` the name ``path``; `FileExistsError` when that is taken."""
+    try:
+        os.link(private, path)
+    except FileExistsError:
+        # NFS may repeat a link whose answer was lost, and then finds its own.
+        if not os.path.samestat(os.lstat(private), os.lstat(path)):
+            raise
+    except OSError as error:
+        if error.errno not in _LINKS_REFUSED:
+            raise
+        _rename_new(private, path)
+        return
+    with contextlib.suppress(OSError):  # published; a private name left over harms nobody
+        private.unlink()
+
+
+def _rename_new(private: Path, path: Path) -> None:
+    """Publish by rename, where hard links are refused.
+
+    The name is claimed first, by creating a file exclusively. The claim has a private name of its own: claiming the
+    final name itself would leave an empty file there if the process were killed before the rename. A claim left by a
+    killed process costs the next writer one attempt, nothing else.
+    """
+    digest = base64.b32encode(hashlib.sha256(os.fsencode(path.name)).digest()[:10]).decode("ascii").lower()
+    claim = path.with_name(f"{PRIVATE_PREFIX}{digest}.claim")
+    os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        os.rename(private, path)
+    finally:
+        claim.unlink()
+
+
+def _take_over(fd: int, status: os.stat_result) -> None:
+    """Mode and owner of the file that is about to be replaced."""
+    own = os.fstat(fd)
+    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+        with contextlib.suppress(PermissionError):  # only root may give files away; the file is still ours to write
+            os.fchown(fd, status.st_uid, status.st_gid)
+    os.fchmod(fd, stat.S_IMODE(status.st_mode))
+
+
+def _sync(fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _NOTHING_TO_SYNC:
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the folder's entries to the disk, so that a name survives a power cut; not every system can."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:  # a folder one may write to but not read, or Windows
+        return
+    try:
+        _sync(fd)
+    finally:
+        os.close(fd)

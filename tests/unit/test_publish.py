@@ -1,0 +1,465 @@
+"""Publishing: complete or not at all, never over another capture; the legacy file replaced as its consumers expect."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_gputrace import publish
+from pytest_gputrace.errors import PublishError
+from pytest_gputrace.publish import PRIVATE_PREFIX, LegacyFile, QualifiedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Links = Callable[[], None]
+
+
+def name_of(attempt: int) -> str:
+    return "capture.json" if attempt == 1 else f"capture.a{attempt}.json"
+
+
+def put(folder: Path, data: bytes) -> Path:
+    file = QualifiedFile(folder, name_of)
+    file.write(data)
+    return file.publish()
+
+
+def put_legacy(path: Path, data: bytes) -> Path:
+    file = LegacyFile(path)
+    file.write(data)
+    return file.publish()
+
+
+def private_files(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(PRIVATE_PREFIX)]
+
+
+def refuse_links(*_: Any, **__: Any) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.fixture(params=["links", "no-links"])
+def _links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "no-links":
+        monkeypatch.setattr(os, "link", refuse_links)
+
+
+@pytest.mark.usefixtures("_links")
+class TestQualified:
+    def test_the_bytes_are_published_whole_and_nothing_else_stays(self, tmp_path: Path) -> None:
+        file = QualifiedFile(tmp_path, name_of)
+        file.write(b"[1, ")
+        file.write(b"2]")
+        assert not (tmp_path / "capture.json").exists()
+        path = file.publish()
+        assert path == tmp_path / "capture.json"
+        assert path.read_bytes() == b"[1, 2]"
+        assert os.listdir(tmp_path) == ["capture.json"]
+
+    def test_a_capture_that_exists_is_kept_and_this_one_is_the_next_attempt(self, tmp_path: Path) -> None:
+        paths = [put(tmp_path, text) for text in (b"[1]", b"[2]", b"[3]")]
+        assert [path.name for path in paths] == ["capture.json", "capture.a2.json", "capture.a3.json"]
+        assert [path.read_bytes() for path in paths] == [b"[1]", b"[2]", b"[3]"]
+
+    def test_a_dangling_symbolic_link_is_not_written_through(self, tmp_path: Path) -> None:
+        (tmp_path / "capture.json").symlink_to(tmp_path / "elsewhere")
+        assert put(tmp_path, b"[1]").name == "capture.a2.json"
+        assert not (tmp_path / "elsewhere").exists()
+
+    def test_writers_at_once_lose_nothing(self, tmp_path: Path) -> None:
+        barrier = threading.Barrier(16)
+
+        def write(number: int) -> None:
+            file = QualifiedFile(tmp_path, name_of)
+            file.write(str(number).encode())
+            barrier.wait(10)
+            file.publish()
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        found = {path.read_bytes() for path in tmp_path.glob("capture*.json")}
+        assert found == {str(number).encode() for number in range(16)}
+        assert private_files(tmp_path) == []
+
+    def test_the_mode_is_what_the_umask_gives(self, tmp_path: Path) -> None:
+        old = os.umask(0o027)
+        try:
+            path = put(tmp_path, b"[]")
+        finally:
+            os.umask(old)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_a_missing_folder_is_made(self, tmp_path: Path) -> None:
+        assert put(tmp_path / "a" / "b", b"[]").read_bytes() == b"[]"
+
+    def test_a_name_at_the_limit_still_has_room_for_the_private_one(self, tmp_path: Path) -> None:
+        file = QualifiedFile(tmp_path, lambda _attempt: "n" * 250 + ".json")
+        file.write(b"[]")
+        assert len(file.publish().name) == 255
+
+    def test_a_discarded_file_leaves_nothing(self, tmp_path: Path) -> None:
+        file = QualifiedFile(tmp_path, name_of)
+        file.write(b"[")
+        file.discard()
+        file.discard()
+        assert os.listdir(tmp_path) == []
+
+
+def test_a_claim_left_by_a_killed_writer_costs_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", refuse_links)
+    monkeypatch.setattr(os, "rename", refuse_links)
+    real_unlink = type(tmp_path).unlink
+    monkeypatch.setattr(type(tmp_path), "unlink", lambda self, **_: None)  # killed before it could take the claim back
+    with pytest.raises(PublishError):
+        put(tmp_path, b"[1]")
+    assert len(private_files(tmp_path)) == 2
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "link", refuse_links)
+    assert type(tmp_path).unlink is real_unlink
+    assert put(tmp_path, b"[2]").name == "capture.a2.json"
+
+
+def test_the_claim_gives_way_to_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "capture.json").write_bytes(b"[old]")
+    monkeypatch.setattr(os, "link", refuse_links)
+    assert put(tmp_path, b"[new]").name == "capture.a2.json"
+    assert (tmp_path / "capture.json").read_bytes() == b"[old]"
+    assert private_files(tmp_path) == []
+
+
+def test_a_link_repeated_by_nfs_is_found_to_be_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_link = os.link
+
+    def link_twice(source: Path, target: Path) -> None:
+        real_link(source, target)
+        real_link(source, target)  # the answer was lost; the client asks again
+
+    monkeypatch.setattr(os, "link", link_twice)
+    assert put(tmp_path, b"[1]").name == "capture.json"
+    assert os.listdir(tmp_path) == ["capture.json"]
+
+
+def test_a_link_error_that_is_not_a_refusal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(PublishError, match=r"cannot write .*capture\.json: \[Errno 5\]") as caught:
+        put(tmp_path, b"[1]")
+    assert caught.value.path == tmp_path / "capture.json"
+    assert os.listdir(tmp_path) == []
+
+
+def test_when_every_attempt_is_taken_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish, "_ATTEMPTS", 2)
+    put(tmp_path, b"[1]")
+    put(tmp_path, b"[2]")
+    with pytest.raises(PublishError, match="all 2 attempts of this name are taken; clear the folder"):
+        put(tmp_path, b"[3]")
+
+
+def test_a_private_name_that_is_taken_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = iter(["same", "same", "other"])
+    monkeypatch.setattr("secrets.token_hex", lambda _length: next(tokens))
+    first, second = QualifiedFile(tmp_path, name_of), QualifiedFile(tmp_path, name_of)
+    first.write(b"[1]")
+    second.write(b"[2]")
+    assert first.publish().read_bytes() == b"[1]"
+    assert second.publish().read_bytes() == b"[2]"
+
+
+def test_a_write_error_names_the_file_and_removes_the_private_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = QualifiedFile(tmp_path, name_of)
+
+    def full(_fd: int, _data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(PublishError, match=r"cannot write .*capture\.json: \[Errno 28\] No space left on device"):
+        file.write(b"[1]")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_removes_the_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = QualifiedFile(tmp_path, name_of)
+
+    def interrupted(_fd: int, _data: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.write(b"[1]")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    with pytest.raises(PublishError, match=str(tmp_path)):
+        QualifiedFile(tmp_path, name_of)
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real_write(fd, bytes(data[:3])))
+    assert put(tmp_path, b"0123456789").read_bytes() == b"0123456789"
+
+
+def test_data_reaches_the_disk_before_the_name_and_the_name_before_the_return(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real_fsync, real_link, real_replace = os.fsync, os.link, os.replace
+
+    def fsync(fd: int) -> None:
+        calls.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        real_fsync(fd)
+
+    def link(source: Path, target: Path) -> None:
+        calls.append("link")
+        real_link(source, target)
+
+    def replace(source: Path, target: Path) -> None:
+        calls.append("replace")
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(os, "replace", replace)
+    put(tmp_path, b"[1]")
+    assert calls == ["file", "link", "folder"]
+    calls.clear()
+    put_legacy(tmp_path / "legacy.json", b"[1]")
+    assert calls == ["file", "replace", "folder"]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_fsync, real_open = os.fsync, os.open
+
+    def fsync(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        real_fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert put(tmp_path, b"[1]").read_bytes() == b"[1]"
+
+    def open_(path: Any, flags: int, mode: int = 0o777) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real_open(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", open_)
+    assert put(tmp_path, b"[2]").read_bytes() == b"[2]"
+
+
+def test_a_disk_that_fails_to_sync_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(PublishError, match="Input/output error"):
+        put(tmp_path, b"[1]")
+    assert os.listdir(tmp_path) == []
+
+
+class TestLegacy:
+    def test_the_last_write_wins_and_keeps_the_mode(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        path.write_bytes(b"old, and longer than what comes")
+        path.chmod(0o604)
+        put_legacy(path, b"[1]")
+        put_legacy(path, b"[2]")
+        assert path.read_bytes() == b"[2]"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+        assert os.listdir(tmp_path) == ["legacy.json"]
+
+    def test_it_is_replaced_at_once_for_whoever_has_it_open(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        path.write_bytes(b"[old]")
+        with path.open("rb") as reader:
+            put_legacy(path, b"[new]")
+            assert reader.read() == b"[old]"
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
+    def test_the_owner_is_kept(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        path.write_bytes(b"[old]")
+        os.chown(path, 1234, 2345)
+        put_legacy(path, b"[new]")
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+    def test_an_owner_that_cannot_be_kept_is_no_loss(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "legacy.json"
+        path.write_bytes(b"[old]")
+
+        def refused(*_: Any) -> None:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        real_fstat = os.fstat
+
+        class Foreign:
+            st_uid = -5
+            st_gid = -5
+
+        monkeypatch.setattr(os, "fchown", refused)
+        monkeypatch.setattr(os, "fstat", lambda _fd: Foreign)
+        put_legacy(path, b"[new]")
+        monkeypatch.setattr(os, "fstat", real_fstat)
+        assert path.read_bytes() == b"[new]"
+
+    def test_a_symbolic_link_stays_one(self, tmp_path: Path) -> None:
+        target, path = tmp_path / "target.json", tmp_path / "legacy.json"
+        target.write_bytes(b"old and long")
+        path.symlink_to(target)
+        put_legacy(path, b"[1]")
+        assert path.is_symlink()
+        assert target.read_bytes() == b"[1]"
+        assert private_files(tmp_path) == []
+
+    def test_hard_links_stay_one_file(self, tmp_path: Path) -> None:
+        other, path = tmp_path / "other.json", tmp_path / "legacy.json"
+        other.write_bytes(b"old")
+        os.link(other, path)
+        put_legacy(path, b"[1]")
+        assert other.read_bytes() == b"[1]"
+        assert path.samefile(other)
+
+    def test_a_device_is_written_to(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        path.symlink_to("/dev/null")
+        put_legacy(path, b"[1]")
+        assert stat.S_ISCHR(path.stat().st_mode)
+        assert private_files(tmp_path) == []
+
+    def test_a_pipe_that_nobody_reads_is_an_error_at_once(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        os.mkfifo(path)
+        with pytest.raises(PublishError, match="No such device or address"):
+            put_legacy(path, b"[1]")
+        assert private_files(tmp_path) == []
+
+    def test_a_pipe_gets_all_of_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        os.mkfifo(path)
+        data = b"x" * 300_000
+        got: list[bytes] = []
+        reader_ready = threading.Event()
+
+        def read() -> None:
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            os.set_blocking(fd, True)
+            reader_ready.set()
+            with os.fdopen(fd, "rb") as pipe:
+                got.append(pipe.read())
+
+        def write_when_ready() -> None:
+            assert reader_ready.wait(10)
+            put_legacy(path, data)
+
+        thread = threading.Thread(target=read)
+        # Keep one writing end open, so that the reader does not see the end before the writer comes.
+        keeper = os.open(path, os.O_RDWR)
+        thread.start()
+        write_when_ready()
+        os.close(keeper)
+        thread.join(10)
+        assert got == [data]
+
+    def test_a_pipe_whose_reader_stalls_is_given_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(publish, "_STALLED_READER_S", 0.05)
+        path = tmp_path / "legacy.json"
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            with pytest.raises(PublishError, match=r"its reader took nothing for 0\.05 s"):
+                put_legacy(path, b"x" * 300_000)
+        finally:
+            os.close(reader)
+
+    def test_a_folder_in_its_place_is_an_error(self, tmp_path: Path) -> None:
+        path = tmp_path / "legacy.json"
+        path.mkdir()
+        with pytest.raises(PublishError, match="Is a directory"):
+            put_legacy(path, b"[1]")
+
+
+KILLED = textwrap.dedent(
+    """
+    import errno, os, signal, sys
+    from pathlib import Path
+    from pytest_gputrace.publish import LegacyFile, QualifiedFile
+
+    folder, moment, links = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "links"
+    count = 0
+
+    def watch(name):
+        real = getattr(os, name)
+
+        def call(*args, **options):
+            global count
+            count += 1
+            if count == moment:
+                if name == "write":
+                    real(args[0], bytes(args[1])[: len(args[1]) // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            if name == "link" and not links:
+                raise OSError(errno.EPERM, "Operation not permitted")
+            return real(*args, **options)
+
+        setattr(os, name, call)
+
+    for name in ("open", "write", "fsync", "link", "lstat", "rename", "replace", "unlink", "close"):
+        watch(name)
+    legacy = LegacyFile(folder / "legacy.json")
+    qualified = QualifiedFile(folder, lambda attempt: f"capture.a{attempt}.json")
+    for piece in (b"[1, ", b"2, ", b"3]"):
+        qualified.write(piece)
+        legacy.write(piece)
+    qualified.publish()
+    legacy.publish()
+    """
+)
+
+
+def killed_at(folder: Path, moment: int, links: str) -> int:
+    command = [sys.executable, "-c", KILLED, str(folder), str(moment), links]
+    return subprocess.run(command, timeout=60, check=False).returncode
+
+
+@pytest.mark.parametrize("links", ["links", "no-links"])
+def test_killed_at_any_moment_only_complete_files_have_final_names(tmp_path: Path, links: str) -> None:
+    for moment in range(1, 100):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        (folder / "legacy.json").write_bytes(b"[0]")
+        (folder / "capture.a1.json").write_bytes(b"[0]")
+        status = killed_at(folder, moment, links)
+        final = {path.name: json.loads(path.read_bytes()) for path in folder.glob("[!.]*")}
+        assert final.pop("capture.a1.json") == [0]
+        legacy = final.pop("legacy.json")
+        assert legacy in ([0], [1, 2, 3])
+        assert all(content == [1, 2, 3] for content in final.values()), f"cut after call {moment}: {final}"
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+    assert moment > 15, "the writer was hardly killed: the test watches the wrong calls"
+    assert legacy == [1, 2, 3]
+    assert list(final) == ["capture.a2.json"]
