@@ -22,13 +22,13 @@ import secrets
 import select
 import stat
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.errors import PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 __all__ = ["PRIVATE_PREFIX", "LegacyFile", "PrivateFile", "QualifiedFile"]
 
@@ -87,8 +87,8 @@ class PrivateFile(abc.ABC):
 
     def _close(self) -> None:
         fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
+        assert fd is not None
+        os.close(fd)
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from pytest_gputrace.errors import EmptyCaptureError, ExportError, GputraceError
 from pytest_gputrace.export.encode import Chunk, encode
 from pytest_gputrace.export.records import cpu_records
 from pytest_gputrace.export.session import STOLEN, was_stolen
-from pytest_gputrace.identity import executor_local_rank, identify
+from pytest_gputrace.identity import identify
 from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
 from pytest_gputrace.naming import is_legacy_name, legacy_name, name_limit, qualified_name
 from pytest_gputrace.publish import LegacyFile, PrivateFile, QualifiedFile
@@ -219,7 +219,7 @@ class _Capture:
         return QualifiedFile(self.trace_dir, name_of)
 
     def _legacy_file(self) -> PrivateFile | None:
-        local_rank = executor_local_rank() if self.worker is None else self.worker.local_rank
+        local_rank = _executor_local_rank() if self.worker is None else self.worker.local_rank
         name = legacy_name(self.model, local_rank)
         if not is_legacy_name(name):
             raise ExportError(
@@ -237,6 +237,16 @@ class _Capture:
             elif half.path is not None:
                 lines.append(f"  {kind} file: written, {half.path}")
         return "\n".join(lines)
+
+
+def _executor_local_rank() -> int:
+    """The local rank for the legacy name where it is not clear who the worker is: SuperBench's own rule."""
+    variables = ("PROC_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
+    value = next(filter(None, map(os.environ.get, variables)), "0")
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ExportError(f"no local rank for the legacy name: {value!r} is not a number") from error
 
 
 def _rank_folder(trace_dir: Path) -> RankFolder | None:

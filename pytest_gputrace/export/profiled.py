@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
+    from typing_extensions import Self
+
     from pytest_gputrace.model import WorkerId
 
 __all__ = ["Profiled", "profiled"]
@@ -118,7 +120,7 @@ class Profiled:
         if self._running:
             self.profiler.step()
 
-    def __enter__(self) -> Profiled:
+    def __enter__(self) -> Self:
         if session.someone_profiles():
             # Starting now would take the other profiler's session away, and its export might kill the process.
             self._lose(

@@ -38,7 +38,7 @@ def someone_profiles() -> bool:
     """Whether a torch profiler session runs in this process."""
     import torch.autograd
 
-    return bool(torch.autograd._profiler_enabled())  # type: ignore[attr-defined]  # torch's stubs do not export it
+    return bool(torch.autograd._profiler_enabled())
 
 
 def was_stolen(profile: Any) -> bool:

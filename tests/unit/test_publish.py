@@ -20,7 +20,7 @@ from pytest_gputrace.errors import PublishError
 from pytest_gputrace.publish import PRIVATE_PREFIX, LegacyFile, QualifiedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     Links = Callable[[], None]
