@@ -53,7 +53,7 @@ class TestOnAFakeGpu:
 
     @pytest.fixture(autouse=True, params=["cuda", "hip"])
     def _fake(self, request: pytest.FixtureRequest) -> Any:
-        pytest.importorskip("torch", reason="profiled() records with torch.profiler")
+        pytest.importorskip("torch", reason="needs torch: profiled() records with its profiler")
         with fake_torch(request.param, CAPTURE):
             yield
 
@@ -168,7 +168,7 @@ def say(**facts):
 
 
 def run_real(folder: Path, code: str, *flags: str) -> dict[str, Any]:
-    pytest.importorskip("torch", reason="runs the real torch.profiler")
+    pytest.importorskip("torch", reason="needs torch: runs its real profiler")
     command = [sys.executable, *flags, "-c", PRELUDE + textwrap.dedent(code), str(folder)]
     environment = {**os.environ, "KINETO_LOG_LEVEL": "6"}
     done = subprocess.run(

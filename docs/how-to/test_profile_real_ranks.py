@@ -1,0 +1,23 @@
+"""A real model, real torch.profiler, 2 real gloo ranks under torchrun, two configurations, one folder."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_gputrace import Capture
+
+TRAIN = Path(__file__).with_name("train.py")
+CONFIGURATIONS = ["mlp:train/fp32", "mlp:train/bf16"]
+
+
+def test_every_rank_of_every_configuration_is_kept(gputrace_dir, gputrace_check):
+    pytest.importorskip("torch", reason="needs torch: trains a small model")
+    for configuration in CONFIGURATIONS:
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        subprocess.run([*torchrun, str(TRAIN), configuration, str(gputrace_dir)], check=True, timeout=120)
+
+    # torchrun's only node has the index 0.
+    expected = [Capture("0", rank, configuration) for rank in range(2) for configuration in CONFIGURATIONS]
+    gputrace_check(gputrace_dir, expected).valid().finite().distinct().complete().legacy()

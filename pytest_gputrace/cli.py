@@ -1,0 +1,63 @@
+"""The ``gputrace`` command: parse, call the library, print. Exit codes: 0 clean, 1 a finding, 2 wrong use."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.errors import GputraceError
+from pytest_gputrace.identity import identify
+from pytest_gputrace.layout import recognise
+from pytest_gputrace.naming import legacy_name, name_limit, qualified_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="gputrace", description="Keep, prove and check GPU profiler traces.")
+    parser.add_argument("--version", action="version", version=f"gputrace {_version('pytest-gputrace')}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    doctor = commands.add_parser("doctor", help="who this process is, where that is known from, and what it would write")
+    doctor.add_argument("--model", default="MODEL", help="the model's name in the file names shown")
+    doctor.set_defaults(run=_doctor)
+    options = parser.parse_args(arguments)
+    code: int = options.run(options)
+    return code
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Run it under your launcher, for example ``srun -N2 -n4 gputrace doctor``."""
+    folder = recognise(os.getcwd())
+    try:
+        identity = identify(folder_rank=None if folder is None else folder.local_rank)
+    except GputraceError as error:
+        print(f"gputrace doctor: {error}", file=sys.stderr)
+        return 1
+    print(identity.describe())
+    if folder is None:
+        print("no rank folder: without an explicit configuration only the legacy file is written")
+    else:
+        print(f"rank folder of configuration {folder.configuration}, local rank {folder.local_rank}")
+    worker = identity.worker
+    configuration = "CONFIGURATION" if folder is None else folder.configuration
+    name = qualified_name(
+        model=options.model, configuration=configuration, worker=worker, limit=name_limit(os.getcwd())
+    )
+    print(f"qualified file  {name}")
+    print(f"legacy file     {legacy_name(options.model, worker.local_rank)}")
+    print(f"torch           {_version('torch') or 'not installed: profiled() needs it, export_events() does not'}")
+    return 0
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,73 @@
+"""The command: what people see, and its exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gputrace.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _no_launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if "RANK" in name or name.startswith(("SLURM_", "OMPI_", "WORLD_", "LOCAL_WORLD_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GPUTRACE_NODE_ID", "n1")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_doctor_says_who_where_from_and_what_would_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["doctor", "--model", "resnet50"]) == 0
+    out = capsys.readouterr().out
+    assert "rank 5 of 8, local rank 1, node n1" in out
+    assert "RANK=5" in out
+    assert "only the legacy file is written" in out
+    assert "torch-profiler-sb-resnet50__cfg=" in out
+    assert "__node=n1-5.json" in out
+    assert "torch-profiler-sb-resnet50-1.json" in out
+
+
+def test_doctor_knows_the_rank_folder(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rank_dir = tmp_path / "benchmarks/fp16/rank2"
+    rank_dir.mkdir(parents=True)
+    monkeypatch.chdir(rank_dir)
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "rank folder of configuration fp16, local rank 2" in out
+    assert "torch-profiler-sb-~" in out or "__cfg=fp16__node=n1-2.json" in out
+
+
+def test_doctor_names_what_disagrees(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROC_RANK", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert main(["doctor"]) == 1
+    assert "PROC_RANK=2" in capsys.readouterr().err
+
+
+def test_without_a_command_it_shows_its_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2
+    assert "doctor" in capsys.readouterr().err
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_gputrace", "--version"],
+        capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout.startswith("gputrace ")
