@@ -1,0 +1,67 @@
+"""Stand-ins for GPUs, launchers and clusters, so that a real exporter can be tried and broken without any.
+
+Public names are resolved on first use. From the rest of the package only the data model and the errors are used:
+what makes the evidence never shares a belief with what judges it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_gputrace.fakes import faults
+    from pytest_gputrace.fakes.cluster import Cluster
+    from pytest_gputrace.fakes.events import FakeEvent, fake_events
+    from pytest_gputrace.fakes.job import Job
+    from pytest_gputrace.fakes.launchers import launcher_environment
+    from pytest_gputrace.fakes.outcome import ClusterRun, Outcome
+    from pytest_gputrace.fakes.profiler import FakeProfile
+    from pytest_gputrace.fakes.rankdirs import RankDirs, make_rank_dirs, outside_layout
+    from pytest_gputrace.fakes.torchfake import fake_torch
+
+_HOMES = {
+    "Cluster": "cluster",
+    "ClusterRun": "outcome",
+    "FakeEvent": "events",
+    "FakeProfile": "profiler",
+    "Job": "job",
+    "Outcome": "outcome",
+    "RankDirs": "rankdirs",
+    "fake_events": "events",
+    "fake_torch": "torchfake",
+    "launcher_environment": "launchers",
+    "make_rank_dirs": "rankdirs",
+    "outside_layout": "rankdirs",
+}
+
+__all__ = [
+    "Cluster",
+    "ClusterRun",
+    "FakeEvent",
+    "FakeProfile",
+    "Job",
+    "Outcome",
+    "RankDirs",
+    "fake_events",
+    "fake_torch",
+    "faults",
+    "launcher_environment",
+    "make_rank_dirs",
+    "outside_layout",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "faults":
+        return importlib.import_module(f"{__name__}.faults")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,75 @@
+"""Makes rank folders as SuperBench does, and folders that look like them and are not.
+
+Written out on its own: whoever recognises such folders must not have made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["RankDirs", "make_rank_dirs", "outside_layout"]
+
+
+class RankDirs(Mapping[tuple[str, int], "Path"]):
+    """The folders that were made: ``dirs[configuration, rank]`` is a path."""
+
+    def __init__(self, root: Path, folders: Mapping[tuple[str, int], Path]) -> None:
+        self.root = root
+        self._folders = dict(folders)
+
+    def __getitem__(self, key: tuple[str, int]) -> Path:
+        return self._folders[key]
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+    def __repr__(self) -> str:
+        return f"RankDirs({str(self.root)!r}, {len(self)} folders)"
+
+
+def make_rank_dirs(root: Path, configurations: Sequence[str], ranks: int | Sequence[int]) -> RankDirs:
+    """Make ``ROOT/benchmarks/CONFIGURATION/rankN`` for every configuration and local rank.
+
+    The configuration is used as a path as it is: ``:`` stays, ``/`` makes nested folders.
+
+    Args:
+        root: SuperBench's output folder of one node.
+        configurations: names such as ``model-benchmarks:gpt`` or ``nccl-bw:default``.
+        ranks: how many local ranks, or which.
+    """
+    numbers = range(ranks) if isinstance(ranks, int) else ranks
+    folders = {}
+    for configuration in configurations:
+        for rank in numbers:
+            folder = root / "benchmarks" / configuration / f"rank{rank}"
+            folder.mkdir(parents=True, exist_ok=True)
+            folders[configuration, rank] = folder
+    return RankDirs(root, folders)
+
+
+def outside_layout(root: Path) -> dict[str, Path]:
+    """Make folders that are no rank folders, by their path below ``root``.
+
+    They hold a word too few or too many, a number that is none (``rankx``, a superscript two, which Python's
+    ``isdigit`` accepts), or the name SuperBench gives to the folder of an earlier run (``rank0.bak1``).
+    """
+    names = [
+        "other",
+        "benchmarks/config/worker0",
+        "benchmarks/config/rankx",
+        "benchmarks/config/rank0.bak1",
+        "benchmarks/config/rank\u00b2",
+        "benchmarks/rank0",
+        "other/config/rank0",
+    ]
+    folders = {name: root / name for name in names}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    return folders

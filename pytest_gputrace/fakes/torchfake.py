@@ -1,0 +1,110 @@
+"""Makes the torch that is loaded look like a CUDA or a HIP build with devices, for as long as a block runs.
+
+Where torch is not loaded it changes nothing and still hands out the fake profile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.fakes.profiler import CapturePlan, FakeProfile, profile_class
+from pytest_gputrace.model import Capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_gputrace.fakes.events import Vendor
+
+__all__ = ["fake_torch", "fake_torch_for"]
+
+_ABSENT = object()
+_DEVICES: dict[str, dict[str, Any]] = {
+    "cuda": {
+        "name": "NVIDIA H100 80GB HBM3", "total_memory": 85_045_477_376, "multi_processor_count": 132,
+        "warp_size": 32, "major": 9, "minor": 0,
+    },
+    "hip": {
+        "name": "AMD Instinct MI300X", "total_memory": 206_141_652_992, "multi_processor_count": 304,
+        "warp_size": 64, "major": 9, "minor": 4, "gcnArchName": "gfx942:sramecc+:xnack-",
+    },
+}  # fmt: skip
+_VERSIONS = {"cuda": ("12.8", None), "hip": (None, "6.4.43483-a187df25c")}
+
+
+@contextlib.contextmanager
+def fake_torch(
+    vendor: Vendor = "cuda",
+    capture: Capture | None = None,
+    *,
+    seed: int = 0,
+    steps: int = 2,
+    values: tuple[complex, ...] = (),
+    device_count: int = 8,
+) -> Iterator[type[FakeProfile]]:
+    """Replace torch's profiler and device queries; everything is undone at the end.
+
+    Each profile made inside takes the next round of ``capture``: its own round, then one more, and so on.
+
+    Yields:
+        The class that stands in for ``torch.profiler.profile``.
+    """
+    plan = CapturePlan(capture or Capture("node0", 0, "fake"), vendor, seed, steps, values)
+    with fake_torch_for(plan, device_count=device_count) as profile:
+        yield profile
+
+
+@contextlib.contextmanager
+def fake_torch_for(plan: CapturePlan, *, device_count: int = 8) -> Iterator[type[FakeProfile]]:
+    """``fake_torch`` with a plan that the caller keeps, so that it can be shared or changed."""
+    profile = profile_class(plan)
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield profile
+        return
+    with contextlib.ExitStack() as undo:
+        for owner, name, value in _replacements(torch, plan.vendor, profile, device_count):
+            undo.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
+            setattr(owner, name, value)
+        yield profile
+
+
+def _restore(owner: Any, name: str, value: Any) -> None:
+    if value is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+def _replacements(torch: Any, vendor: Vendor, profile: type[FakeProfile], count: int) -> list[tuple[Any, str, Any]]:
+    properties = SimpleNamespace(**_DEVICES[vendor])
+    activities = torch.profiler.ProfilerActivity
+    cuda, hip = _VERSIONS[vendor]
+    real_enabled = torch.autograd._profiler_enabled
+
+    def enabled() -> bool:
+        return FakeProfile._recording is not None or bool(real_enabled())
+
+    pairs: list[tuple[Any, str, Any]] = [
+        (torch.profiler, "profile", profile),
+        (torch.profiler.profiler, "profile", profile),
+        (torch.profiler, "supported_activities", lambda: {activities.CPU, activities.CUDA}),
+        # Whoever asks whether a profiler runs must see the fake one too.
+        (torch.autograd, "_profiler_enabled", enabled),
+        (torch.version, "cuda", cuda),
+        (torch.version, "hip", hip),
+    ]
+    device_queries = {
+        "is_available": lambda: count > 0,
+        "device_count": lambda: count,
+        "get_device_name": lambda device=None: properties.name,
+        "get_device_properties": lambda device=None: properties,
+        "get_device_capability": lambda device=None: (properties.major, properties.minor),
+        # A caller that was told of a device goes on to use these; the CPU build's own raise.
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "synchronize": lambda device=None: None,
+    }
+    return pairs + [(torch.cuda, name, query) for name, query in device_queries.items()]

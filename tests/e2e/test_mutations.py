@@ -1,0 +1,251 @@
+"""Deliberate breakages of the package, each with the tests that must turn red for it.
+
+A guarantee without an entry here is a guarantee that could be lost unseen. Each mutation is one replacement in one
+file of a copy of the package; the tests named run against that copy in a process of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import pytest_gputrace
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(pytest_gputrace.__file__).parent
+
+EXPORTER = "tests/unit/export/test_exporter.py::"
+PUBLISH = "tests/unit/test_publish.py::"
+NAMING = "tests/unit/test_naming.py::"
+LAYOUT = "tests/unit/test_layout.py::"
+IDENTITY = "tests/unit/test_identity.py::"
+ENCODE = "tests/unit/export/test_encode.py::"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    file: str
+    old: str
+    new: str
+    red: tuple[str, ...]
+
+
+MUTATIONS = [
+    Mutation(
+        "the qualified file is copied from the legacy one",
+        "export/exporter.py",
+        "        self.legacy.publish()\n        result",
+        "        self.legacy.publish()\n"
+        "        if self.qualified.path and self.legacy.path:\n"
+        "            self.qualified.path.write_bytes(self.legacy.path.read_bytes())\n"
+        "        result",
+        (EXPORTER + "test_non_finite_values_are_null_in_the_qualified_file_and_unchanged_in_the_legacy_one",),
+    ),
+    Mutation(
+        "one half's error stops the other",
+        "export/exporter.py",
+        "            except GputraceError as error:\n                self.file, self.error = None, error",
+        "            except GputraceError:\n                raise",
+        (EXPORTER + "test_one_file_that_breaks_in_the_middle_leaves_the_other",),
+    ),
+    Mutation(
+        "an empty profile is a success",
+        "export/exporter.py",
+        "        if not self._records:\n            raise",
+        "        if False:\n            raise",
+        (EXPORTER + "test_an_empty_profile_is_not_a_success",),
+    ),
+    Mutation(
+        "a stolen session is exported",
+        "export/session.py",
+        "and start == 0",
+        "and start < 0",
+        (EXPORTER + "test_a_stolen_session_is_said_before_anything_is_touched",),
+    ),
+    Mutation(
+        "a legacy name may replace a capture",
+        "export/exporter.py",
+        "if not is_legacy_name(name):",
+        "if False:",
+        (EXPORTER + "test_a_model_whose_legacy_name_is_a_capture_does_not_replace_it",),
+    ),
+    Mutation(
+        "the CPU filter is dropped",
+        "export/records.py",
+        'if event.device_type.name == "CPU":',
+        "if True:",
+        (
+            EXPORTER + "test_only_cpu_events_are_kept_with_positive_gpu_times",
+            EXPORTER + "test_both_files_hold_the_bytes_of_superbench",
+        ),
+    ),
+    Mutation(
+        "the deprecated time is read",
+        "export/records.py",
+        "event.device_time,",
+        "event.cuda_time,",
+        (EXPORTER + "test_both_files_hold_the_bytes_of_superbench",),
+    ),
+    Mutation(
+        "non-finite numbers stay in the qualified file",
+        "export/plain.py",
+        "return (value, 0) if math.isfinite(value) else (None, 1)",
+        "return (value, 0)",
+        (ENCODE + "test_a_non_finite_number_is_null_in_the_qualified_file_only",),
+    ),
+    Mutation(
+        "small numbers are spelled by orjson",
+        "export/encode.py",
+        '_SMALL = (b"0.000", b"e", b"E")',
+        "_SMALL = ()",
+        (ENCODE + "test_finite_records_are_the_bytes_of_json_dump_in_both_files",),
+    ),
+    Mutation(
+        "every chunk is encoded for both files apart",
+        "export/encode.py",
+        "            body = (lead",
+        "            raise _NotStrict\n            body = (lead",
+        (ENCODE + "test_a_finite_chunk_is_encoded_once",),
+    ),
+    Mutation(
+        "all events are encoded at once",
+        "export/encode.py",
+        "CHUNK_RECORDS = 1024",
+        "CHUNK_RECORDS = 1 << 30",
+        (EXPORTER + "test_memory_above_the_events_is_bounded",),
+    ),
+    Mutation(
+        "a plain write under the final name",
+        "publish.py",
+        'path = folder / f"{PRIVATE_PREFIX}{secrets.token_hex(8)}.tmp"',
+        'path = folder / "capture.a2.json"',
+        (PUBLISH + "test_killed_at_any_moment_only_complete_files_have_final_names",),
+    ),
+    Mutation(
+        "the file is not brought to the disk",
+        "publish.py",
+        "            _sync(self._fd)\n            path",
+        "            path",
+        (PUBLISH + "test_data_reaches_the_disk_before_the_name_and_the_name_before_the_return",),
+    ),
+    Mutation(
+        "publishing replaces what is there",
+        "publish.py",
+        "        os.link(private, path)\n    except FileExistsError:",
+        "        os.replace(private, path)\n        return\n    except FileExistsError:",
+        (PUBLISH + "TestQualified::test_a_capture_that_exists_is_kept_and_this_one_is_the_next_attempt",),
+    ),
+    Mutation(
+        "the claim is the final name itself",
+        "publish.py",
+        'claim = path.with_name(f"{PRIVATE_PREFIX}{digest}.claim")',
+        "claim = path",
+        (PUBLISH + "test_killed_at_any_moment_only_complete_files_have_final_names",),
+    ),
+    Mutation(
+        "the claim is taken without a look at the name",
+        "publish.py",
+        "if os.path.lexists(path):",
+        "if False:",
+        (PUBLISH + "test_the_claim_gives_way_to_a_file_that_exists",),
+    ),
+    Mutation(
+        "the legacy file is written in place",
+        "publish.py",
+        "or status.st_nlink > 1):",
+        "or status.st_nlink > 0):",
+        (PUBLISH + "TestLegacy::test_it_is_replaced_at_once_for_whoever_has_it_open",),
+    ),
+    Mutation(
+        "the legacy file replaces a symbolic link",
+        "publish.py",
+        "if status is not None and (not stat.S_ISREG(status.st_mode) or",
+        "if status is not None and (",
+        (PUBLISH + "TestLegacy::test_a_symbolic_link_stays_one",),
+    ),
+    Mutation(
+        "the node is dropped from the name",
+        "naming.py",
+        "node = encode_field(worker.node,",
+        'node = encode_field("node",',
+        (NAMING + "test_twins_never_meet", NAMING + "test_a_long_node_keeps_the_tail_whole"),
+    ),
+    Mutation(
+        "the local rank stands in the name",
+        "naming.py",
+        'end = f"-{worker.rank}.a{attempt}{_SUFFIX}" if attempt > 1 else f"-{worker.rank}{_SUFFIX}"',
+        'end = f"-{worker.local_rank}.a{attempt}{_SUFFIX}" if attempt > 1 else f"-{worker.local_rank}{_SUFFIX}"',
+        (NAMING + "test_a_plain_capture_reads_as_itself",),
+    ),
+    Mutation(
+        "names are cleaned and nothing else",
+        "naming.py",
+        'return f"{head}~{_digest(text)}"',
+        "return head",
+        (NAMING + "test_twins_never_meet",),
+    ),
+    Mutation(
+        "the hash is taken over the folded text",
+        "naming.py",
+        'text.encode("utf-8", "surrogatepass")',
+        'unicodedata.normalize("NFC", text.casefold()).encode("utf-8", "surrogatepass")',
+        (NAMING + "test_folded_and_normalised_twins_never_share_a_name",),
+    ),
+    Mutation(
+        "the limit counts characters of the configuration only",
+        "naming.py",
+        "configuration_field = encode_field(configuration, limit=room - len(model_field))",
+        "configuration_field = encode_field(configuration)",
+        (NAMING + "test_boundary_with_ascii", NAMING + "test_boundary_with_multibyte"),
+    ),
+    Mutation(
+        "the limit of the destination is not asked",
+        "naming.py",
+        "    return limit if 0 < limit",
+        "    return DEFAULT_LIMIT if 0 < limit",
+        (NAMING + "test_the_limit_is_asked_of_the_destination",),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The copy without a mutation passes: what turns red below is red for its mutation."""
+    folder = tmp_path_factory.mktemp("control")
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    done = run(folder, sorted({test for mutation in MUTATIONS for test in mutation.red}))
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def run(folder: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--no-header", "-p", "no:cacheprovider"]
+    # No colours, no short lines: the names of the failed tests are read off the output.
+    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "500", "NO_COLOR": "1", "PY_COLORS": "0"}
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
+        environment.pop(name, None)
+    return subprocess.run(
+        [*command, f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), *(str(ROOT / test) for test in tests)],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("control")
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_mutation_turns_its_tests_red(mutation: Mutation, tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    file = tmp_path / PACKAGE.name / mutation.file
+    source = file.read_text()
+    assert source.count(mutation.old) == 1, f"{mutation.file} no longer holds, once, what this mutation replaces"
+    file.write_text(source.replace(mutation.old, mutation.new))
+    done = run(tmp_path, list(mutation.red))
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+?\.py::[^\s\[]+)", done.stdout, re.MULTILINE)
+    green = [test for test in mutation.red if not any(test in name for name in failed)]
+    assert not green, f"still green: {green}\n{done.stdout[-2000:]}"

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import pytest
+
+from pytest_gputrace.errors import ClusterError, IdentityError
+from pytest_gputrace.fakes import Cluster, Job
+from pytest_gputrace.fakes.isolation import namespaces_refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
+Identity = Literal["namespaces", "patched"]
+
+
+@pytest.fixture(params=["namespaces", "patched"])
+def identity(request: pytest.FixtureRequest) -> Identity:
+    wanted: Identity = request.param
+    if wanted == "namespaces" and (reason := namespaces_refused()):
+        pytest.skip(f"this machine refuses namespaces: {reason}")
+    return wanted
+
+
+def holders(path: Path) -> list[str]:
+    """Processes that still have a file open: a pid proves nothing inside a namespace."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        try:
+            links = [os.readlink(link) for link in folder.iterdir()]
+        except OSError:
+            continue
+        if str(path) in links:
+            found.append(folder.parent.name)
+    return found
+
+
+def gone(path: Path, within_s: float = 5.0) -> bool:
+    until = time.monotonic() + within_s
+    while holders(path):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def on_rank(rank: int, act: Callable[[], object]) -> Callable[[Job], int]:
+    def function(job: Job) -> int:
+        if job.worker.rank == rank:
+            act()
+        return job.worker.rank
+
+    return function
+
+
+def test_a_killed_worker_is_named_with_its_signal(tmp_path: Path, identity: Identity) -> None:
+    def die() -> None:
+        sys.stdout.write("last words\n")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    cluster = Cluster(tmp_path, configurations=["fp16"], node_identity=identity)
+    with pytest.raises(ClusterError) as caught:
+        cluster.run(on_rank(3, die))
+    assert caught.value.workers == ("node1 rank 3 (local rank 1, fp16)",)
+    text = str(caught.value)
+    assert "1 of 4 workers failed" in text
+    assert "node1 rank 3 (local rank 1, fp16): killed by SIGKILL" in text
+    assert "last words" in text
+    run = cluster.run(on_rank(3, die), check=False)
+    assert run.values == [0, 1, 2, None]
+    assert [(o.signal, o.exit_code) for o in run.failures] == [(signal.SIGKILL, None)]
+
+
+def test_an_exit_code_is_reported(tmp_path: Path) -> None:
+    def leave() -> NoReturn:
+        os._exit(7)
+
+    run = Cluster(tmp_path, nodes=1).run(on_rank(1, leave), check=False)
+    assert str(run.of("node0", 1)).endswith("exited with code 7 before the function returned")
+    assert run.of("node0", 1).exit_code == 7
+    assert run.of("node0", 0).ok
+
+
+def test_sys_exit_is_a_failure_with_its_code(tmp_path: Path) -> None:
+    run = Cluster(tmp_path, nodes=1).run(on_rank(0, lambda: sys.exit(3)), check=False)
+    outcome = run.of("node0", 0)
+    assert (outcome.ok, outcome.exit_code, outcome.error_type) == (False, 3, "SystemExit")
+
+
+def test_an_exception_comes_back_with_its_traceback(tmp_path: Path) -> None:
+    def fail() -> NoReturn:
+        raise IdentityError("two ranks", sources=["RANK"])
+
+    cluster = Cluster(tmp_path, nodes=1)
+    outcome = cluster.run(on_rank(1, fail), check=False).of("node0", 1)
+    assert outcome.error_type == "pytest_gputrace.errors.IdentityError"
+    assert isinstance(outcome.exception, IdentityError)
+    assert outcome.exception.sources == ("RANK",)
+    assert outcome.error is not None
+    assert "in fail" in outcome.error
+    assert str(outcome).endswith("IdentityError: two ranks")
+    with pytest.raises(ClusterError, match="IdentityError: two ranks") as caught:
+        cluster.run(on_rank(1, fail))
+    assert isinstance(caught.value.__cause__, IdentityError)
+
+
+def test_an_exception_that_cannot_be_pickled_comes_back_as_text(tmp_path: Path) -> None:
+    class LocalError(Exception):
+        pass
+
+    def fail() -> NoReturn:
+        raise LocalError("here")
+
+    outcome = Cluster(tmp_path, nodes=1, ranks=1).run(on_rank(0, fail), check=False).outcomes[0]
+    assert outcome.exception is None
+    assert outcome.error_type is not None
+    assert outcome.error_type.endswith("LocalError")
+    assert "LocalError: here" in (outcome.error or "")
+
+
+def test_a_result_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"the result, a _thread\.lock, cannot be pickled: TypeError"):
+        Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: threading.Lock())
+
+
+def test_the_deadline_names_whom_it_waited_for_and_leaves_nobody(tmp_path: Path, identity: Identity) -> None:
+    held = tmp_path / "held"
+
+    def hang() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with held.open("w"):
+            subprocess.Popen(["sleep", "60"], stdout=held.open("w"), start_new_session=True)
+            time.sleep(60)
+
+    cluster = Cluster(tmp_path, configurations=["fp16"], deadline_s=3, node_identity=identity)
+    began = time.monotonic()
+    with pytest.raises(ClusterError) as caught:
+        cluster.run(on_rank(2, hang), check=False)
+    assert time.monotonic() - began < 20
+    assert caught.value.workers == ("node1 rank 2 (local rank 0, fp16)",)
+    assert "the deadline passed; waited for:\n  node1 rank 2" in str(caught.value)
+    assert "still in the function" in str(caught.value)
+    assert held.exists()
+    assert holders(held) == [], "the agents waited for their processes"
+    assert own_children() == []
+
+
+def test_what_a_worker_leaves_running_ends_with_the_run(tmp_path: Path, identity: Identity) -> None:
+    held = tmp_path / "held"
+
+    def leave_child() -> None:
+        subprocess.Popen(["sleep", "60"], stdout=held.open("w"), start_new_session=True)
+
+    Cluster(tmp_path, nodes=1, node_identity=identity, deadline_s=20).run(on_rank(0, leave_child))
+    assert held.exists()
+    assert holders(held) == []
+
+
+def own_children() -> list[str]:
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        found += (task / "children").read_text().split()
+    return found
+
+
+def test_an_interrupt_in_the_parent_leaves_nobody(tmp_path: Path, identity: Identity) -> None:
+    held = tmp_path / "held"
+
+    def hang(job: Job) -> None:
+        with held.open("w"):
+            time.sleep(60)
+
+    def interrupt() -> None:
+        until = time.monotonic() + 20
+        while not holders(held) and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        Cluster(tmp_path, nodes=1, node_identity=identity).run(hang)
+    thread.join()
+    assert holders(held) == []
+
+
+PARENT = """
+import sys, time
+from pytest_gputrace.fakes import Cluster
+def hang(job):
+    with open(sys.argv[2], "w"):
+        time.sleep(60)
+Cluster(sys.argv[1], nodes=2, node_identity=sys.argv[3]).run(hang)
+"""
+
+
+def test_a_killed_parent_leaves_nobody(tmp_path: Path, identity: Identity) -> None:
+    held = tmp_path / "held"
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path / "cluster"), str(held), identity])
+    until = time.monotonic() + 30
+    while len(holders(held)) < 4 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(holders(held)) == 4
+    parent.kill()
+    parent.wait(10)
+    assert gone(held)
+
+
+def test_a_worker_that_dies_before_the_start_does_not_hold_up_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_gputrace.fakes import workerproc
+
+    take_place: Any = workerproc._take_place
+
+    def die(worker: Any) -> None:
+        if worker.job.worker.rank == 1:
+            os._exit(9)
+        take_place(worker)
+
+    monkeypatch.setattr(workerproc, "_take_place", die)
+    run = Cluster(tmp_path, nodes=1, ranks=3, deadline_s=20).run(lambda job: job.worker.rank, check=False)
+    assert run.values == [0, None, 2]
+    assert run.of("node0", 1).exit_code == 9
+
+
+def test_an_agent_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr("pytest_gputrace.fakes.nodeagent.take_streams", refuse)
+    with pytest.raises(ClusterError, match="node0 could not be simulated: OSError: no room"):
+        Cluster(tmp_path, nodes=1, deadline_s=20).run(lambda job: 1)
+
+
+def test_a_crash_is_told_in_the_workers_log(tmp_path: Path) -> None:
+    run = Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: signal.raise_signal(signal.SIGSEGV), check=False)
+    assert run.outcomes[0].signal is signal.SIGSEGV
