@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,10 +23,7 @@ from pytest_gputrace.errors import PublishError
 from pytest_gputrace.publish import PRIVATE_PREFIX, LegacyFile, QualifiedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    Links = Callable[[], None]
+    from collections.abc import Iterator
 
 
 def name_of(attempt: int) -> str:
@@ -209,11 +209,28 @@ def test_an_interrupt_removes_the_private_file(tmp_path: Path, monkeypatch: pyte
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    with pytest.raises(PublishError, match=str(tmp_path)):
-        QualifiedFile(tmp_path, name_of)
+@pytest.fixture
+def as_somebody() -> Iterator[Path]:
+    """A folder of an ordinary user, who is the user for the time being: root may write anywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="gputrace-"))
+    nobody = 65534
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, nobody, nobody)
+        os.seteuid(nobody)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def test_a_read_only_folder_is_an_error_that_names_it(as_somebody: Path) -> None:
+    as_somebody.chmod(0o555)
+    with pytest.raises(PublishError, match=f"cannot write {as_somebody}/capture.json: .*Permission denied"):
+        QualifiedFile(as_somebody, name_of)
 
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +458,7 @@ KILLED = textwrap.dedent(
 
 def killed_at(folder: Path, moment: int, links: str) -> int:
     command = [sys.executable, "-c", KILLED, str(folder), str(moment), links]
-    return subprocess.run(command, timeout=60, check=False).returncode
+    return subprocess.run(command, timeout=60, check=False, cwd=folder).returncode
 
 
 @pytest.mark.parametrize("links", ["links", "no-links"])

@@ -20,7 +20,7 @@ from pytest_gputrace.model import Capture, Mark
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
 Identity = Literal["namespaces", "patched"]
 
 
@@ -28,7 +28,7 @@ Identity = Literal["namespaces", "patched"]
 def identity(request: pytest.FixtureRequest) -> Identity:
     wanted: Identity = request.param
     if wanted == "namespaces" and (reason := namespaces_refused()):
-        pytest.skip(f"this machine refuses namespaces: {reason}")
+        pytest.skip(f"needs namespaces: this machine refuses them: {reason}")
     return wanted
 
 
@@ -146,7 +146,7 @@ def test_profiles_carry_the_workers_marks_round_by_round(tmp_path: Path) -> None
 
 
 def test_torch_looks_like_a_gpu_build_in_a_worker_and_its_operations_run(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
     torch.ones(256, 256).mm(torch.ones(256, 256))  # the parent's thread pool exists, and does not survive the fork
 
     def look(job: Job) -> tuple[bool, bool, float, set[Capture]]:
@@ -231,7 +231,7 @@ def test_a_fork_beside_threads_warns_nothing_on_new_pythons(tmp_path: Path, monk
 
 def test_a_user_namespace_serves_who_is_not_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := _probe("user"):
-        pytest.skip(f"this machine refuses user namespaces: {reason}")
+        pytest.skip(f"needs namespaces: this machine refuses those of users: {reason}")
     monkeypatch.setattr("pytest_gputrace.fakes.cluster.namespaces", lambda: ("user", ""))
     run = Cluster(tmp_path, hostnames=["a", "b"]).run(lambda job: (socket.gethostname(), os.getpid(), os.getuid()))
     uid = os.getuid()

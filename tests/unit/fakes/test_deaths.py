@@ -18,7 +18,7 @@ from pytest_gputrace.fakes.isolation import namespaces_refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
 Identity = Literal["namespaces", "patched"]
 
 
@@ -26,7 +26,7 @@ Identity = Literal["namespaces", "patched"]
 def identity(request: pytest.FixtureRequest) -> Identity:
     wanted: Identity = request.param
     if wanted == "namespaces" and (reason := namespaces_refused()):
-        pytest.skip(f"this machine refuses namespaces: {reason}")
+        pytest.skip(f"needs namespaces: this machine refuses them: {reason}")
     return wanted
 
 

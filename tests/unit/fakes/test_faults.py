@@ -20,7 +20,7 @@ from pytest_gputrace.model import Capture, Mark, WorkerId
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
 
 
 def size(path: Path) -> int | None:

@@ -31,7 +31,7 @@ def test_torchrun() -> None:
 
 
 def test_torchrun_sets_what_torchs_agent_sets() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
     source = Path(torch.__file__).parent / "distributed/elastic/agent/server/local_elastic_agent.py"
     block = source.read_text().split("worker_env = {", 1)[1].split("}\n", 1)[0]
     names = set(re.findall(r'^\s+"([A-Z_]+)":', block, re.MULTILINE))

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "fakes.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_the_pages_examples_run(example: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"

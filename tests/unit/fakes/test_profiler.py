@@ -166,7 +166,7 @@ def test_gz(profile: type[FakeProfile], tmp_path: Path) -> None:
 
 
 def test_it_takes_every_keyword_of_torchs_class() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
     real = set(inspect.signature(torch.profiler.profile.__init__).parameters)
     assert set(inspect.signature(FakeProfile.__init__).parameters) == real
 
@@ -188,7 +188,7 @@ def read(torch: Any) -> tuple[object, ...]:
     ("vendor", "warp", "cuda", "hip"), [("cuda", 32, True, False), ("hip", 64, False, True)], ids=["cuda", "hip"]
 )
 def test_fake_torch_looks_like_the_build_and_is_undone(vendor: Any, warp: int, cuda: bool, hip: bool) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
     before = read(torch)
     with fake_torch(vendor, CAPTURE, device_count=4) as profile:
         assert torch.profiler.profile is profile
@@ -209,7 +209,7 @@ def test_fake_torch_looks_like_the_build_and_is_undone(vendor: Any, warp: int, c
 
 
 def test_fake_torch_is_undone_after_an_exception() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
     before = read(torch)
     with pytest.raises(KeyError), fake_torch("hip"):
         raise KeyError
