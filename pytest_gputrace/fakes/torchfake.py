@@ -1,11 +1,13 @@
-"""Makes the torch that is loaded look like a CUDA or a HIP build with devices, for as long as a block runs.
+"""Makes torch look like a CUDA or a HIP build with devices, for as long as a block runs.
 
-Where torch is not loaded it changes nothing and still hands out the fake profile.
+Where torch is not loaded yet it is changed when it is; without torch the fake profile is handed out all the same.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
+import importlib.util
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,8 @@ from pytest_gputrace.fakes.profiler import CapturePlan, FakeProfile, profile_cla
 from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from importlib.machinery import ModuleSpec
 
     from pytest_gputrace.fakes.events import Vendor
 
@@ -60,15 +63,53 @@ def fake_torch(
 def fake_torch_for(plan: CapturePlan, *, device_count: int = 8) -> Iterator[type[FakeProfile]]:
     """``fake_torch`` with a plan that the caller keeps, so that it can be shared or changed."""
     profile = profile_class(plan)
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield profile
-        return
     with contextlib.ExitStack() as undo:
-        for owner, name, value in _replacements(torch, plan.vendor, profile, device_count):
-            undo.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
-            setattr(owner, name, value)
+
+        def dress(torch: Any) -> None:
+            for owner, name, value in _replacements(torch, plan.vendor, profile, device_count):
+                undo.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
+                setattr(owner, name, value)
+
+        if "torch" in sys.modules:
+            dress(sys.modules["torch"])
+        else:
+            hook = _OnImport("torch", dress)
+            sys.meta_path.insert(0, hook)
+            undo.callback(hook.withdraw)
         yield profile
+
+
+class _OnImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Calls ``then`` with a module once its first import is complete; importing it stays the importer's business."""
+
+    def __init__(self, name: str, then: Callable[[Any], None]) -> None:
+        self._name, self._then = name, then
+        self._loader: Any = None
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Find the module as if this hook were not there, and put itself before its loader."""
+        if fullname != self._name:
+            return None
+        self.withdraw()
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None:
+            self._loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """As the module's own loader makes it."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        """Run the module, then tell."""
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._then(module)
+
+    def withdraw(self) -> None:
+        """Watch no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
 
 def _restore(owner: Any, name: str, value: Any) -> None:

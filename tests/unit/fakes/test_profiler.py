@@ -216,6 +216,32 @@ def test_fake_torch_is_undone_after_an_exception() -> None:
     assert read(torch) == before
 
 
+def test_torch_that_is_imported_inside_is_a_fake_too_and_undone() -> None:
+    pytest.importorskip("torch", reason="needs torch: imports it late")
+    script = (
+        "import sys; from pytest_gputrace.fakes import fake_torch\n"
+        "assert 'torch' not in sys.modules\n"
+        "with fake_torch('hip') as profile:\n"
+        "    import torch\n"
+        "    assert torch.profiler.profile is profile and torch.version.hip and torch.cuda.is_available()\n"
+        "    assert torch.__spec__.loader is torch.__loader__ and 'fakes' not in type(torch.__loader__).__module__\n"
+        "assert torch.profiler.profile is not profile and not torch.version.hip\n"
+        "assert not [hook for hook in sys.meta_path if 'gputrace' in type(hook).__module__]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_a_torch_that_is_never_imported_leaves_no_hook() -> None:
+    script = (
+        "import sys; from pytest_gputrace.fakes import fake_torch\n"
+        "before = list(sys.meta_path)\n"
+        "with fake_torch('hip'):\n"
+        "    import colorsys\n"
+        "assert sys.meta_path == before\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 def test_without_torch_only_the_profile_is_handed_out() -> None:
     script = (
         "import sys; from pytest_gputrace.fakes import fake_torch\n"
