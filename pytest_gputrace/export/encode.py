@@ -107,9 +107,9 @@ class _Texts:
         columns = zip(
             _numbers(cpu),
             _numbers(gpu),
-            map(self._value, shapes),
-            map(self._value, values),
-            map(self._name, names),
+            self._value_texts(shapes),
+            self._value_texts(values),
+            self._name_texts(names),
             _numbers(starts),
             strict=True,
         )
@@ -121,32 +121,35 @@ class _Texts:
             ]
         )
 
-    def _name(self, name: str) -> str:
+    def _name_texts(self, names: Sequence[Any]) -> list[str]:
+        known, new = self._names.get, self._new_name
         try:
-            return self._names[name]
-        except (KeyError, TypeError):
-            pass
+            return [known(name) or new(name) for name in names]
+        except TypeError:  # not even hashable
+            raise _NotStrict from None
+
+    def _value_texts(self, values: Sequence[Any]) -> list[str]:
+        known, new, key = self._values.get, self._new_value, marshal.dumps
+        try:
+            # Version 2 of marshal: equal values give equal bytes (later versions look at reference counts), and
+            # 1, 1.0 and True give different ones.
+            return [known(key(value, 2)) or new(value) for value in values]
+        except ValueError:  # a type that marshal does not know
+            raise _NotStrict from None
+
+    def _new_name(self, name: Any) -> str:
         if type(name) is not str or LONE_SURROGATE.search(name):
             raise _NotStrict
         return _kept(self._names, name, encode_basestring_ascii(name))
 
-    def _value(self, value: Any) -> str:
-        try:
-            # Version 2 of marshal: equal values give equal bytes (later versions look at reference counts), and
-            # 1, 1.0 and True give different ones.
-            key = marshal.dumps(value, 2)
-            return self._values[key]
-        except KeyError:
-            pass
-        except ValueError:  # a type that marshal does not know
-            raise _NotStrict from None
+    def _new_value(self, value: Any) -> str:
         try:
             text = _STRICT.encode(value)
         except (TypeError, ValueError, RecursionError):  # complex, bytes, ...; NaN, inf; nested too deep
             raise _NotStrict from None
         if "\\ud" in text or _BEYOND_A_DOUBLE.search(text):
             raise _NotStrict
-        return _kept(self._values, key, text)
+        return _kept(self._values, marshal.dumps(value, 2), text)
 
 
 def _kept(cache: dict[Any, str], key: Any, text: str) -> str:
