@@ -151,6 +151,8 @@ def public(event: object) -> set[str]:
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # the comparison reads the deprecated attributes as well
 def test_the_attributes_are_those_of_torchs_class() -> None:
     torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("the fakes are made after torch 2.13; another version has other attributes")
     with torch.profiler.profile(record_shapes=True) as profile:
         torch.ones(2, 2).mm(torch.ones(2, 2))
     real = next(event for event in profile.events() if event.name == "aten::mm")

@@ -167,6 +167,8 @@ def test_gz(profile: type[FakeProfile], tmp_path: Path) -> None:
 
 def test_it_takes_every_keyword_of_torchs_class() -> None:
     torch = pytest.importorskip("torch", reason="needs torch: compares with the real one")
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("the fakes are made after torch 2.13; another version has other attributes")
     real = set(inspect.signature(torch.profiler.profile.__init__).parameters)
     assert set(inspect.signature(FakeProfile.__init__).parameters) == real
 
