@@ -1,0 +1,1 @@
+"""Findings and tables -> text. Never prints."""

@@ -55,7 +55,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(EVENTS | VALUES, EDITS, st.booleans())
 def test_scanner_and_quick_way_agree_with_python(
     value: Any, edits: list[tuple[int, int, str]], ascii_only: bool

@@ -113,7 +113,7 @@ def test_not_checked_is_said() -> None:
     assert summary([item()]) == nothing
     assert summary([item(cluster(expected=[]))])[1] == "  not checked: no capture was expected"
     no_legacy = cluster(legacy={"looked_at": 0, "equal": 0, "proved": False})
-    assert "    legacy files: not checked, there is none to compare" in summary([item(no_legacy)])
+    assert "    legacy files: not checked, none is there or nothing to compare it with" in summary([item(no_legacy)])
 
 
 def test_a_test_that_was_lost() -> None:

@@ -1,0 +1,236 @@
+"""One trace file, of any exporter, read for what it proves: is it strict JSON, and whose marks does it hold.
+
+A name is never trusted. Which capture a file holds is told by the marks among its event names. Reading never raises:
+whatever is wrong with a file is a finding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.checks.strict import Document, EventName, Problem, parse
+from pytest_gputrace.model import Capture, Finding, Mark, Severity
+from pytest_gputrace.naming import is_legacy_name
+from pytest_gputrace.publish import PRIVATE_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["NOT_TRACES", "Reading", "find", "read", "read_folder"]
+
+NOT_TRACES = ("gputrace-test.json", "results.json")
+"""Files that lie among traces and are none: the manifest of a test, and the result of a SuperBench run."""
+
+_SUFFIXES = (".json", ".json.gz")
+_GZIP = b"\x1f\x8b"
+_STEP_BYTES = 1 << 16
+_CODES = {"number": "GT102"}
+# A range that covers GPU work is written twice by torch: the second one lies on the GPU's timeline. And a range may be
+# written as a begin and an end.
+_COPY_CATEGORY = "gpu_user_annotation"
+_ENDS = ("E", "e")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one file holds.
+
+    ``name`` is the path as messages show it, ``events`` the number of events, ``marks`` every mark in file order (of
+    a broken file: of the part that could be read), ``sha256`` of the file's bytes (empty where it cannot be read),
+    ``legacy`` whether its name has the legacy form.
+    """
+
+    path: Path
+    name: str
+    findings: tuple[Finding, ...]
+    events: int
+    marks: tuple[Mark, ...]
+    sha256: str
+    legacy: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether every reader will read this file, and the same in it."""
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def captures(self) -> list[Capture]:
+        """The captures whose marks are here, in order of appearance."""
+        return list(dict.fromkeys(mark.capture for mark in self.marks))
+
+    def whole(self, capture: Capture) -> bool:
+        """Whether this file is readable, holds each mark of ``capture`` once, and no mark of another one."""
+        return self.ok and self.captures == [capture] and not self.broken_marks()
+
+    def broken_marks(self) -> str:
+        """In words, what is wrong with the marks of a file that holds those of one capture; empty when nothing is."""
+        totals = {mark.total for mark in self.marks}
+        if len(totals) > 1:
+            return f"marks that disagree on how many there are ({', '.join(map(str, sorted(totals)))})"
+        total = totals.pop()
+        seen = Counter(mark.index for mark in self.marks)
+        missing = sorted(set(range(total)) - set(seen))
+        twice = sorted(index for index, count in seen.items() if count > 1)
+        beyond = sorted(index for index in seen if index >= total)
+        parts = []
+        if missing:
+            parts.append(f"{total - len(missing)} of {total} marks (missing: {_numbers(missing)})")
+        if twice:
+            parts.append(f"a mark more than once (number {_numbers(twice)})")
+        if beyond:
+            parts.append(f"a mark beyond the last (number {_numbers(beyond)} of {total})")
+        return " and ".join(parts)
+
+
+def find(folder: Path) -> list[Path]:
+    """Every trace file below ``folder``, sorted.
+
+    That is every ``*.json`` and ``*.json.gz`` in it and in all folders below, those behind symbolic links to folders
+    left out, except private files (``.gputrace-*``, which a killed exporter leaves) and the files of ``NOT_TRACES``.
+    """
+    found = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            passed_over = name.startswith(PRIVATE_PREFIX) or name in NOT_TRACES
+            if name.endswith(_SUFFIXES) and not passed_over and not _is_special(path):
+                found.append(path)
+    return sorted(found)
+
+
+def read_folder(folder: Path, *, root: Path | None = None) -> list[Reading]:
+    """Read every file that `find` finds; messages name each by its path below ``root``, ``folder`` when left out."""
+    return [read(path, name=str(path.relative_to(root or folder))) for path in find(folder)]
+
+
+def read(path: Path, *, name: str | None = None) -> Reading:
+    """Read one file; ``name`` is how messages call it, its last part when left out."""
+    label = path.name if name is None else name
+    legacy = is_legacy_name(path.name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        finding = _finding(Problem("syntax", f"cannot be read: {error.strerror or error}", 0), path, label, [])
+        return Reading(path, label, (finding,), 0, (), "", legacy)
+    text, problems, members = _unpack(path.name, data)
+    document = Document() if text is None else _parse(text, problems, members)
+    marks = tuple(_marks(document.names))
+    findings = tuple(_finding(problem, path, label, marks) for problem in document.problems or problems)
+    return Reading(path, label, findings, document.events, marks, hashlib.sha256(data).hexdigest(), legacy)
+
+
+def _parse(text: bytes, problems: list[Problem], members: list[int]) -> Document:
+    """The document in ``text``, its problems joined to those of the compression around it."""
+    try:
+        document = parse(text.decode("utf-8"))
+    except UnicodeDecodeError:
+        document = parse(text.decode("utf-8", "surrogateescape"))
+    found = []
+    for problem in document.problems:
+        if problem.kind == "trailing" and problem.byte in members:
+            more = "every member of this gzip file holds a document of its own: did each rank append its stream?"
+            found.append(Problem(problem.kind, f"{problem.message}; {more}", problem.byte, None, problem.where))
+        elif not (problems and problem.kind == "cut"):  # cut with the stream around it: said once
+            found.append(problem)
+    places = [problem for problem in document.problems if problem.kind == "cut"]
+    for problem in problems:
+        event, where = (places[0].event, places[0].where) if places else (None, "")
+        found.insert(0, Problem(problem.kind, problem.message, problem.byte, event, where))
+    document.problems = found
+    return document
+
+
+def _unpack(name: str, data: bytes) -> tuple[bytes | None, list[Problem], list[int]]:
+    """The text inside, what is wrong with its wrapping, and where each gzip member after the first begins in it."""
+    zipped, says_zipped = data.startswith(_GZIP), name.endswith(".gz")
+    if not data:
+        return None, [Problem("cut", "an empty file, 0 bytes; was its writer killed, the disk full?", 0)], []
+    if zipped and not says_zipped:
+        return None, [Problem("syntax", "compressed by gzip under a plain name; call it .json.gz", 0)], []
+    if says_zipped and not zipped:
+        return data, [Problem("syntax", "not compressed, though the name ends with .gz; call it .json", 0)], []
+    return _inflate(data) if zipped else (data, [], [])
+
+
+def _inflate(data: bytes) -> tuple[bytes, list[Problem], list[int]]:
+    text = bytearray()
+    members: list[int] = []
+    position = 0
+    while position < len(data):
+        if not data.startswith(_GZIP, position):
+            if not data[position:].strip(b"\0"):  # padding, which gzip allows
+                break
+            what = f"{len(data) - position} bytes after the end of the gzip stream; two writers?"
+            return bytes(text), [Problem("syntax", what, len(text))], members
+        if position:
+            members.append(len(text))
+        stream = zlib.decompressobj(wbits=31)
+        while not stream.eof and position < len(data):
+            piece = data[position : position + _STEP_BYTES]
+            before = stream.copy()
+            try:
+                text += stream.decompress(piece)
+            except zlib.error as error:
+                text += _up_to_damage(before, piece)
+                what = f"the gzip stream is damaged ({error}); two writers, or a copy that went wrong?"
+                return bytes(text), [Problem("syntax", what, len(text))], members
+            position += len(piece) - len(stream.unused_data)
+        if not stream.eof:
+            what = "the gzip stream ends too early; was its writer killed, the disk full?"
+            return bytes(text), [Problem("cut", what, len(text))], members
+    return bytes(text), [], members
+
+
+def _up_to_damage(stream: zlib._Decompress, piece: bytes) -> bytes:
+    """What comes out of ``piece`` before the error, which takes the whole call's output with it."""
+    text = bytearray()
+    with contextlib.suppress(zlib.error):
+        for index in range(len(piece)):
+            text += stream.decompress(piece[index : index + 1])
+    return bytes(text)
+
+
+def _marks(names: list[EventName]) -> Iterator[Mark]:
+    for name, category, phase in names:
+        if name is not None and category != _COPY_CATEGORY and phase not in _ENDS and (mark := Mark.parse(name)):
+            yield mark
+
+
+def _finding(problem: Problem, path: Path, label: str, marks: tuple[Mark, ...] | list[Mark]) -> Finding:
+    captures = {mark.capture for mark in marks}
+    capture = captures.pop() if len(captures) == 1 else None
+    owner = "" if capture is None else f" ({capture})"
+    place = f"byte {problem.byte}" + (f", {problem.where}" if problem.where else "")
+    more = f" ({problem.more} more like it)" if problem.more else ""
+    return Finding(
+        code=_CODES.get(problem.kind, "GT101"),
+        severity=Severity.WARNING if problem.kind == "path" else Severity.ERROR,
+        message=f"{label}{owner}: {place}: {problem.message}{more}",
+        file=str(path),
+        node=None if capture is None else capture.node,
+        rank=None if capture is None else capture.rank,
+        event=problem.event,
+        byte=problem.byte,
+    )
+
+
+def _is_special(path: Path) -> bool:
+    """A pipe, a socket or a device, which cannot be read to an end. A broken link is not: it is a file that is lost."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode)
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:8]))
+    return shown if len(numbers) <= 8 else f"{shown} and {len(numbers) - 8} more"

@@ -1,0 +1,79 @@
+"""Options and ini values -> one frozen `Settings`. Looks at the configuration only, touches no folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["SETTINGS", "Settings", "add_options"]
+
+DEFAULT_DIR = ".gputrace"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare everything the plugin reads from the command line and the ini file."""
+    group = parser.getgroup("gputrace", "GPU profiler traces")
+    group.addoption(
+        "--gputrace",
+        action="store_true",
+        default=None,
+        help="keep the traces of tests and say at the end what was kept and what was lost",
+    )
+    group.addoption(
+        "--gputrace-dir",
+        default=None,
+        metavar="DIR",
+        help=f"where traces are kept, relative to the root folder (default: {DEFAULT_DIR})",
+    )
+    parser.addini("gputrace", "keep traces, as --gputrace does", type="bool", default=None)
+    parser.addini("gputrace_dir", "where traces are kept, as --gputrace-dir says", default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the user asked for: ``enabled`` by --gputrace, ``folder`` for the traces of all runs."""
+
+    enabled: bool
+    folder: Path
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Self:
+        """Command line, then ini, then default.
+
+        Raises:
+            pytest.UsageError: a value cannot be used.
+        """
+        enabled: bool | None = config.getoption("gputrace")
+        if enabled is None:
+            enabled = _ini_bool(config)
+        name: str | None = config.getoption("gputrace_dir")
+        source = "--gputrace-dir"
+        if name is None:
+            name, source = config.getini("gputrace_dir"), "gputrace_dir in the ini file"
+        if name is None:
+            name = DEFAULT_DIR
+        if not name.strip():
+            raise pytest.UsageError(f"{source}: expected a folder, got an empty text")
+        folder = config.rootpath / Path(name).expanduser()
+        # What is there may also be a file further up; either way no folder can be made.
+        taken = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+        if enabled and not taken.is_dir():
+            raise pytest.UsageError(f"{source}: {taken} is a file, so no traces can be kept in {folder}")
+        return cls(enabled=bool(enabled), folder=folder)
+
+
+def _ini_bool(config: pytest.Config) -> bool | None:
+    try:
+        value: bool | None = config.getini("gputrace")
+    except (ValueError, pytest.UsageError) as error:  # which of them, depends on the version of pytest
+        raise pytest.UsageError(f"gputrace in the ini file: expected true or false ({error})") from error
+    return value
+
+
+SETTINGS = pytest.StashKey[Settings]()
