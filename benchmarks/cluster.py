@@ -38,8 +38,8 @@ def main(count: int) -> None:
             start_ns = time.monotonic_ns()
             run = Cluster(Path(folder), nodes=2, ranks=8, configurations=_CONFIGURATIONS).run(_export)
             end_ns = time.monotonic_ns()
-            started = [outcome.started_ns for outcome in run.outcomes]
-            ended = [outcome.ended_ns for outcome in run.outcomes]
+            started = [outcome.started_ns or 0 for outcome in run.outcomes]
+            ended = [outcome.ended_ns or 0 for outcome in run.outcomes]
             wholes.append((end_ns - start_ns) / 1e9)
             met.append((min(started) - start_ns) / 1e9)
             exports.append((max(ended) - min(started)) / 1e9)

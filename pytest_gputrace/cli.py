@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gputrace", description="Keep, prove and check GPU profiler traces.")
     parser.add_argument("--version", action="version", version=f"gputrace {_version('pytest-gputrace')}")
     commands = parser.add_subparsers(dest="command", required=True)
-    doctor = commands.add_parser("doctor", help="who this process is, where that is known from, and what it would write")
+    doctor = commands.add_parser(
+        "doctor", help="who this process is, where that is known from, and what it would write"
+    )
     doctor.add_argument("--model", default="MODEL", help="the model's name in the file names shown")
     doctor.set_defaults(run=_doctor)
     options = parser.parse_args(arguments)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import io
 import importlib.util
+import io
 import os
 import pickle
 import re

@@ -58,7 +58,7 @@ def test_a_mark_is_read_back_exactly_and_safe_in_any_profiler(
     assert Mark.parse(text) == Mark(capture, index, total)
     assert text.isascii()
     assert text.isprintable()
-    assert not set(text) & set("\"\\ ")
+    assert not set(text) & set('"\\ ')
 
 
 @pytest.mark.parametrize("text", ["aten::mm", "gputrace-mark/a/1/b/0/0-of-", "xgputrace-mark/a/1/b/0/0-of-1", ""])
