@@ -11,7 +11,7 @@ import pytest
 import pytest_gputrace
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 SHOWN = {
     ROOT / "docs/how-to/keep-every-capture.md": ["test_keep_every_capture.py"],
     ROOT / "docs/how-to/profile-real-ranks.md": ["train.py", "test_profile_real_ranks.py"],
