@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -384,6 +385,7 @@ class TestLegacy:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             os.set_blocking(fd, True)
             reader_ready.set()
+            time.sleep(0.2)  # the pipe fills up, and the writer has to wait for us
             with os.fdopen(fd, "rb") as pipe:
                 got.append(pipe.read())
 
