@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +14,13 @@ from pytest_gputrace import Capture, ExportResult, export_events
 from pytest_gputrace.fakes import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_gputrace.fakes import Job
     from pytest_gputrace.plugin.checking import CheckFactory
     from pytest_gputrace.plugin.clusters import ClusterFactory
 
-    Start = Callable[..., pytest.RunResult]
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="simulated nodes need Linux")
 A, B = Capture("node0", 0, "fp16"), Capture("node0", 1, "fp16")
@@ -172,14 +172,25 @@ def test_the_legacy_file_of_a_killed_worker(
 ) -> None:
     killed = gputrace_fault.sigkill("legacy-written", who=gputrace_fault.Who(rank=0))
     cluster = gputrace_cluster(nodes=2, ranks=1, faults=[killed, gputrace_fault.bad_values()])
-    run = cluster.run(export, check=False)
-    assert len(run.failures) == 1
+    done = cluster.root / "done"
+
+    def function(job: Job) -> ExportResult:
+        """The one that will be killed writes last."""
+        until = time.monotonic() + 30
+        while job.worker.rank == 0 and not done.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        result = export(job)
+        done.touch()
+        return result
+
+    run = cluster.run(function, check=False)
+    assert [outcome.job.worker.rank for outcome in run.failures] == [0]
     gputrace_check(run).distinct().valid().finite().legacy()
 
 
-def test_the_traceback_ends_in_the_test(start_plain: Start, pytester: pytest.Pytester) -> None:
+def test_the_traceback_ends_in_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(gputrace_check, tmp_path):\n    gputrace_check(tmp_path).valid()\n")
-    result = start_plain()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E * AssertionError: valid: 1 found in *", "E * GT100 valid: not checked*"])
     assert "checking.py" not in result.stdout.str()

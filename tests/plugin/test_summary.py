@@ -194,10 +194,10 @@ def test_kept(gputrace_cluster, gputrace_check, tmp_path):
 
 
 def test_a_run_without_clusters_says_that_nothing_was_checked(
-    start_plain: Start, pytester: pytest.Pytester, summary_of: Callable[[pytest.RunResult], list[str]]
+    pytester: pytest.Pytester, summary_of: Callable[[pytest.RunResult], list[str]]
 ) -> None:
     pytester.makepyfile("def test_plain(): pass")
-    lines = summary_of(start_plain("--gputrace"))
+    lines = summary_of(pytester.runpytest_inprocess("--gputrace"))
     assert lines == ["not checked: no test ran a cluster or checked a folder for completeness"]
     assert "gputrace ==" not in pytester.runpytest_inprocess("--gputrace", "--collect-only").stdout.str()
 
@@ -231,6 +231,29 @@ def test_teardown(late): ...
         "  1 node x 1 rank x 1 configuration: 1 of 1 captures kept",
         "total: 2 tests, 2 of 2 captures kept",
     ]
+
+
+def test_a_folder_is_judged_before_its_test_is_torn_down(
+    start_plain: Start, make_test: Callable[[str], None], summary_of: Callable[[pytest.RunResult], list[str]]
+) -> None:
+    make_test(
+        """
+import shutil
+
+
+@pytest.fixture
+def vanishing(tmp_path):
+    yield tmp_path / "traces"
+    shutil.rmtree(tmp_path / "traces")
+
+
+def test_kept(gputrace_cluster, vanishing):
+    gputrace_cluster(nodes=1, ranks=1, node_identity="patched", trace_dir=vanishing).run(export)
+"""
+    )
+    result = start_plain("--gputrace")
+    result.assert_outcomes(passed=1)
+    assert summary_of(result)[1] == "  1 node x 1 rank x 1 configuration: 1 of 1 captures kept"
 
 
 def test_where_xdist_is_not_installed(

@@ -137,6 +137,14 @@ def test_gt104_one_foreign_mark_is_enough(tmp_path: Path) -> None:
     assert judge(read_folder(tmp_path), [A]).lost == (A,)
 
 
+def test_gt104_two_halves_do_not_make_one_capture(tmp_path: Path) -> None:
+    write(tmp_path, mixed=text(*marks(A, (0, 1)), *marks(B, (2,))))
+    readings = read_folder(tmp_path)
+    assert judge(readings, [A, B]).lost == (A, B)
+    assert codes(distinct(readings)) == ["GT104"]
+    assert not readings[0].whole(A)
+
+
 @pytest.mark.parametrize(
     ("indices", "what"),
     [((0, 1), "2 of 3 marks (missing: 2)"), ((0, 1, 2, 1), "a mark more than once (number 1)")],
