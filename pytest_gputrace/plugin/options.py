@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -35,8 +34,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("gputrace_dir", "where traces are kept, as --gputrace-dir says", default=None)
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):  # a frozen dataclass takes five times as long to make, at every start of pytest
     """What the user asked for: ``enabled`` by --gputrace, ``folder`` for the traces of all runs."""
 
     enabled: bool
