@@ -10,12 +10,17 @@ import os
 import re
 from typing import TYPE_CHECKING, TypeVar
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 pytest_plugins = ["pytester"]
+
+# No deadlines: a loaded machine is no defect. In CI the same examples every time, so that red means this change.
+hypothesis.settings.register_profile("gputrace", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("gputrace")
 
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 

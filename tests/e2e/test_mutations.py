@@ -27,6 +27,13 @@ NAMING = "tests/unit/test_naming.py::"
 LAYOUT = "tests/unit/test_layout.py::"
 IDENTITY = "tests/unit/test_identity.py::"
 ENCODE = "tests/unit/export/test_encode.py::"
+CAPTURES = "tests/unit/checks/test_captures.py::"
+READING = "tests/unit/checks/test_reading.py::"
+CHECK_LEGACY = "tests/unit/checks/test_legacy.py::"
+CLUSTER = "tests/unit/fakes/test_cluster.py::"
+DEATHS = "tests/unit/fakes/test_deaths.py::"
+FAULTS = "tests/unit/fakes/test_faults.py::"
+SUMMARY = "tests/plugin/test_summary.py::"
 
 
 @dataclass(frozen=True)
@@ -212,6 +219,132 @@ MUTATIONS = [
         "    return limit if 0 < limit",
         "    return DEFAULT_LIMIT if 0 < limit",
         (NAMING + "test_the_limit_is_asked_of_the_destination",),
+    ),
+    Mutation(
+        "any folder above is the layout",
+        "layout.py",
+        "if ancestors[index] == _BENCHMARKS:",
+        "if True:",
+        (LAYOUT + "test_any_other_folder_is_not_the_layout",),
+    ),
+    Mutation(
+        "the rank of a folder may be any digit of Unicode",
+        "layout.py",
+        'r"rank(0|[1-9][0-9]{0,17})"',
+        'r"rank(\\d+)"',
+        (LAYOUT + "test_any_other_folder_is_not_the_layout",),
+    ),
+    Mutation(
+        "the folder's configuration wins silently",
+        "layout.py",
+        "if explicit is not None and explicit != folder.configuration:",
+        "if False:",
+        (LAYOUT + "test_two_different_configurations_are_an_error_naming_both",),
+    ),
+    Mutation(
+        "an outer launcher's world disagrees",
+        "identity.py",
+        "    if not same_world or (one_agent_each",
+        "    if (one_agent_each",
+        (IDENTITY + "test_srun_torchrun_has_one_slurm_task_per_node",),
+    ),
+    Mutation(
+        "two ranks in one world are settled in silence",
+        "identity.py",
+        '    if reference.name == "explicit":',
+        "    if True:",
+        (IDENTITY + "test_two_ranks_in_one_world_are_an_error_naming_both",),
+    ),
+    Mutation(
+        "LOCAL_RANK=0 contradicts the executor",
+        "identity.py",
+        "    is_zero = zero.local_rank == 0 and",
+        "    is_zero = False and",
+        (IDENTITY + "test_local_rank_0_on_every_worker_is_no_claim_against_the_executor",),
+    ),
+    Mutation(
+        "the host name alone is the node",
+        "identity.py",
+        'text = "\\0".join((_machine_id(), name, namespace))',
+        "text = name",
+        (IDENTITY + "test_two_nodes_that_differ_in_one_thing_have_two_labels",),
+    ),
+    Mutation(
+        "marks do not tell the rounds apart",
+        "model.py",
+        'quote(self.configuration, safe=""), self.round',
+        'quote(self.configuration, safe=""), 0',
+        (CLUSTER + "test_profiles_carry_the_workers_marks_round_by_round",),
+    ),
+    Mutation(
+        "the parent's environment stays",
+        "fakes/workerproc.py",
+        "    os.environ.clear()\n",
+        "",
+        (CLUSTER + "test_the_environment_is_replaced",),
+    ),
+    Mutation(
+        "a deadline is not kept",
+        "fakes/supervisor.py",
+        "if self.plan.left_s() == 0:",
+        "if self.plan.left_s() == 0 and not self.agents:",
+        (DEATHS + "test_the_deadline_names_whom_it_waited_for_and_leaves_nobody",),
+    ),
+    Mutation(
+        "a fault strikes every worker",
+        "fakes/workerproc.py",
+        "for fault in plan.faults if fault.selects(job)]",
+        "for fault in plan.faults]",
+        (FAULTS + "test_who_selects",),
+    ),
+    Mutation(
+        "nothing looked at is fine",
+        "checks/captures.py",
+        "    if looked_at == 0:\n",
+        "    if False:\n",
+        (CAPTURES + "test_nothing_looked_at_is_an_error", CAPTURES + "test_judge_of_nothing_is_not_ok"),
+    ),
+    Mutation(
+        "a broken file keeps its capture",
+        "checks/captures.py",
+        "if reading.marks and reading.whole(reading.captures[0])]",
+        "if reading.marks]",
+        (CAPTURES + "test_a_capture_with_a_bad_number_is_not_kept",),
+    ),
+    Mutation(
+        "legacy copies count as kept",
+        "checks/captures.py",
+        "own = [reading for reading in readings if not reading.legacy]\n    return own or",
+        "own = list(readings)\n    return own or",
+        (CAPTURES + "test_legacy_files_count_for_nothing_beside_any_other_file",),
+    ),
+    Mutation(
+        "duplicate keys pass",
+        "checks/strict.py",
+        "if len(value) != len(pairs):",
+        "if False:",
+        (READING + "test_bad_file",),
+    ),
+    Mutation(
+        "any writer may have been the last",
+        "checks/legacy.py",
+        "write.ended_ns is None or write.ended_ns >= latest]",
+        "True]",
+        (CHECK_LEGACY + "test_the_last_writer",),
+    ),
+    Mutation(
+        "evidence is told before the test has ended",
+        "plugin/recording.py",
+        'elif call.when == "call" or call.excinfo is not None:',
+        "elif False:",
+        (SUMMARY + "test_a_folder_is_judged_before_its_test_is_torn_down",),
+    ),
+    Mutation(
+        "a test that never reported is forgotten",
+        "plugin/recording.py",
+        "        if evidence is not None:\n            died",
+        "        if False:\n            died",
+        (SUMMARY + "test_a_test_that_never_reported",),
     ),
 ]
 
