@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_gputrace.errors import GputraceError
 from pytest_gputrace.identity import identify
-from pytest_gputrace.layout import recognise
+from pytest_gputrace.layout import recognise, resolve_configuration
 from pytest_gputrace.naming import legacy_name, name_limit, qualified_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor = commands.add_parser(
         "doctor", help="who this process is, where that is known from, and what it would write"
     )
-    doctor.add_argument("--model", default="MODEL", help="the model's name in the file names shown")
+    doctor.add_argument("--model", default="model", help="the model's name in the file names shown")
+    doctor.add_argument("--configuration", help="the configuration, where no rank folder gives it")
     doctor.set_defaults(run=_doctor)
     options = parser.parse_args(arguments)
     code: int = options.run(options)
@@ -39,20 +40,20 @@ def _doctor(options: argparse.Namespace) -> int:
     folder = recognise(os.getcwd())
     try:
         identity = identify(folder_rank=None if folder is None else folder.local_rank)
+        configuration = resolve_configuration(options.configuration, folder)
     except GputraceError as error:
         print(f"gputrace doctor: {error}", file=sys.stderr)
         return 1
     print(identity.describe())
-    if folder is None:
-        print("no rank folder: without an explicit configuration only the legacy file is written")
-    else:
-        print(f"rank folder of configuration {folder.configuration}, local rank {folder.local_rank}")
     worker = identity.worker
-    configuration = "CONFIGURATION" if folder is None else folder.configuration
-    name = qualified_name(
-        model=options.model, configuration=configuration, worker=worker, limit=name_limit(os.getcwd())
-    )
-    print(f"qualified file  {name}")
+    if folder is not None:
+        print(f"rank folder of configuration {folder.configuration}, local rank {folder.local_rank}")
+    if configuration is None:
+        print("qualified file  none: no configuration is given, and the working directory is no rank folder")
+    else:
+        limit = name_limit(os.getcwd())
+        name = qualified_name(model=options.model, configuration=configuration, worker=worker, limit=limit)
+        print(f"qualified file  {name}")
     print(f"legacy file     {legacy_name(options.model, worker.local_rank)}")
     print(f"torch           {_version('torch') or 'not installed: profiled() needs it, export_events() does not'}")
     return 0

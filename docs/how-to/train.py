@@ -3,6 +3,8 @@
 Started by torchrun, once per configuration: ``torchrun --nproc-per-node 2 train.py CONFIGURATION FOLDER``.
 """
 
+import dataclasses
+import json
 import os
 import sys
 
@@ -25,13 +27,17 @@ def main(configuration: str, folder: str) -> None:
     worker = identify().worker
     mark = Capture(worker.node, worker.rank, configuration).mark()
 
-    with profiled(model="mlp", trace_dir=folder, configuration=configuration, strict=True), record_function(mark):
+    with (
+        profiled(model="mlp", trace_dir=folder, configuration=configuration, strict=True) as capture,
+        record_function(mark),
+    ):
         for _ in range(5):
             with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
                 loss = model(torch.randn(32, 64)).float().pow(2).mean()
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
+    print(json.dumps(dataclasses.asdict(capture.result), default=str))
 
 
 if __name__ == "__main__":

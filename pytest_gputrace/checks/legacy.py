@@ -57,7 +57,8 @@ def legacy(readings: Sequence[Reading], writes: Sequence[LegacyWrite] | None = N
     files = [reading for reading in readings if reading.legacy]
     if writes:
         return _by_writes(files, writes)
-    own = {reading.sha256: reading for reading in readings if not reading.legacy}
+    # An empty or broken copy of an empty or broken file is nobody's capture.
+    own = {reading.sha256 for reading in readings if not reading.legacy and _is_whole(reading)}
     if not files:
         return LegacyCheck("legacy", 0, (nothing_looked_at("legacy", "legacy files"),))
     if not own:
@@ -66,6 +67,10 @@ def legacy(readings: Sequence[Reading], writes: Sequence[LegacyWrite] | None = N
     advice = "no other file has its bytes; pass the exporters' results to see who wrote last"
     findings = tuple(_differs(reading, advice) for reading in files if reading.sha256 not in own)
     return LegacyCheck("legacy", len(files), findings, equal=len(files) - len(findings))
+
+
+def _is_whole(reading: Reading) -> bool:
+    return len(reading.captures) == 1 and reading.whole(reading.captures[0])
 
 
 def _by_writes(files: Sequence[Reading], writes: Sequence[LegacyWrite]) -> LegacyCheck:

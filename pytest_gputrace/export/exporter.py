@@ -139,12 +139,13 @@ class _Capture:
         self._digest = hashlib.sha256()
         self._records = 0
         self._non_finite = 0
-        folder = _rank_folder(trace_dir)
-        self.configuration: str | None = None
+        self._folder = _rank_folder(trace_dir)
+        self.configuration = configuration
         try:
-            self.configuration = resolve_configuration(configuration, folder)
+            # Who comes first: the legacy name needs it, whatever is wrong with the configuration.
             if worker is None:
-                self.worker = identify(folder_rank=None if folder is None else folder.local_rank).worker
+                self.worker = identify(folder_rank=None if self._folder is None else self._folder.local_rank).worker
+            self.configuration = resolve_configuration(configuration, self._folder)
         except GputraceError as error:
             self.qualified.error = error
 
@@ -219,7 +220,7 @@ class _Capture:
         return QualifiedFile(self.trace_dir, name_of)
 
     def _legacy_file(self) -> PrivateFile | None:
-        local_rank = _executor_local_rank() if self.worker is None else self.worker.local_rank
+        local_rank = self._executor_local_rank() if self.worker is None else self.worker.local_rank
         name = legacy_name(self.model, local_rank)
         if not is_legacy_name(name):
             raise ExportError(
@@ -229,6 +230,17 @@ class _Capture:
             )
         return LegacyFile(self.trace_dir / name)
 
+    def _executor_local_rank(self) -> int:
+        """The local rank for the legacy name where it is not clear who the worker is: SuperBench's own rule."""
+        variables = ("PROC_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
+        value = next(filter(None, map(os.environ.get, variables)), None)
+        if value is None:
+            return 0 if self._folder is None else self._folder.local_rank
+        try:
+            return int(value)
+        except ValueError as error:
+            raise ExportError(f"no local rank for the legacy name: {value!r} is not a number") from error
+
     def _loss(self, result: ExportResult) -> str:
         lines = [f"{self.label}: not everything could be written"]
         for kind, half in (("qualified", self.qualified), ("legacy", self.legacy)):
@@ -237,16 +249,6 @@ class _Capture:
             elif half.path is not None:
                 lines.append(f"  {kind} file: written, {half.path}")
         return "\n".join(lines)
-
-
-def _executor_local_rank() -> int:
-    """The local rank for the legacy name where it is not clear who the worker is: SuperBench's own rule."""
-    variables = ("PROC_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-    value = next(filter(None, map(os.environ.get, variables)), "0")
-    try:
-        return int(value)
-    except ValueError as error:
-        raise ExportError(f"no local rank for the legacy name: {value!r} is not a number") from error
 
 
 def _rank_folder(trace_dir: Path) -> RankFolder | None:

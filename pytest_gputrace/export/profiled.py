@@ -7,6 +7,7 @@ the caller as if nobody had watched.
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import ExportError, GputraceError, SessionStolenError
@@ -14,7 +15,6 @@ from pytest_gputrace.export import session
 from pytest_gputrace.export.exporter import ExportResult, export_events
 
 if TYPE_CHECKING:
-    import os
     from types import TracebackType
 
     from typing_extensions import Self
@@ -41,7 +41,8 @@ def profiled(
 
         with profiled(model="resnet50", trace_dir=shared, configuration="fp16") as capture:
             train()
-        print(capture.result.qualified)
+        if capture.error is None:
+            print(capture.result.qualified)
 
     Args:
         model: see `export_events`, as ``trace_dir``, ``configuration`` and ``worker``.
@@ -58,6 +59,7 @@ def profiled(
 
     Raises:
         MissingDependencyError: torch is not installed.
+        TypeError: ``trace_dir`` is not a path.
     """
     return Profiled(
         model=model,
@@ -94,6 +96,7 @@ class Profiled:
         }
         self._strict = strict
         self._on_trace_ready = profile_options.pop("on_trace_ready", None)
+        os.fspath(trace_dir)  # a wrong one must be said now, not after the training
         module = session.profiler()
         self.profiler: Any = module.profile(
             **{"record_shapes": True, **profile_options, "on_trace_ready": self._trace_ready}
@@ -150,7 +153,7 @@ class Profiled:
 
     @property
     def _label(self) -> str:
-        return f"profile of {self._export_options['model']} for {self._export_options['trace_dir']}"
+        return f"profile of {self._export_options['model']} into {self._export_options['trace_dir']}"
 
     def _trace_ready(self, profile: Any) -> None:
         try:

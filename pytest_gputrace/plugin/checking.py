@@ -102,6 +102,7 @@ class TraceCheck:
             writes = writes_of_results(results)
             if not writes:
                 raise pytest.UsageError("legacy: none of the results tells a legacy file and its digest")
+            self._evidence.told(self.folders, self.readings, writes)
         return self._hold(captures.legacy(self.readings, writes))
 
     def _hold(self, check: Check) -> TraceCheck:

@@ -111,6 +111,13 @@ class Evidence:
             entry.judge(readings)
             self.entries.append(entry)
 
+    def told(self, folders: Sequence[Path], readings: Sequence[Reading], writes: list[LegacyWrite] | None) -> None:
+        """Note who wrote the legacy files of folders that were checked for completeness before."""
+        for entry in self.entries:
+            if set(entry.folders) == set(folders) and not entry.workers:
+                entry.writes = writes
+                entry.judge(readings)
+
     def judge(self) -> None:
         """Judge every cluster; a folder that was checked keeps what the check saw."""
         for entry in self.entries:

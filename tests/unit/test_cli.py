@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -33,10 +34,10 @@ def test_doctor_says_who_where_from_and_what_would_be_written(
     out = capsys.readouterr().out
     assert "rank 5 of 8, local rank 1, node n1" in out
     assert "RANK=5" in out
-    assert "only the legacy file is written" in out
-    assert "torch-profiler-sb-resnet50__cfg=" in out
-    assert "__node=n1-5.json" in out
+    assert "qualified file  none: no configuration is given" in out
     assert "torch-profiler-sb-resnet50-1.json" in out
+    assert main(["doctor", "--model", "resnet50", "--configuration", "fp16"]) == 0
+    assert "qualified file  torch-profiler-sb-resnet50__cfg=fp16__node=n1-5.json" in capsys.readouterr().out
 
 
 def test_doctor_knows_the_rank_folder(
@@ -48,7 +49,23 @@ def test_doctor_knows_the_rank_folder(
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "rank folder of configuration fp16, local rank 2" in out
-    assert "torch-profiler-sb-~" in out or "__cfg=fp16__node=n1-2.json" in out
+    assert "qualified file  torch-profiler-sb-model__cfg=fp16__node=n1-2.json" in out
+    assert main(["doctor", "--configuration", "fp32"]) == 1
+    assert "'fp32'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("version", "line"), [("2.9", "torch           2.9"), ("", "torch           not installed:")])
+def test_doctor_knows_torch_without_importing_it(
+    version: str, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known(_package: str) -> str:
+        if version:
+            return version
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "version", known)
+    assert main(["doctor"]) == 0
+    assert line in capsys.readouterr().out
 
 
 def test_doctor_names_what_disagrees(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

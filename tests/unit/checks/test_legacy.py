@@ -139,6 +139,14 @@ def test_without_writes_it_must_equal_another_file(folder: Path) -> None:
     assert "no other file has its bytes; pass the exporters' results to see who wrote last" in finding.message
 
 
+@pytest.mark.parametrize("broken", [b"", b"[", b"[]"])
+def test_a_broken_file_proves_nothing_about_a_broken_copy(folder: Path, broken: bytes) -> None:
+    (folder / "a.json").write_bytes(broken)
+    (folder / NAME).write_bytes(broken)
+    result = check(folder)
+    assert (result.ok, result.looked_at, result.equal) == (False, 0, 0)
+
+
 def test_no_legacy_file_is_not_checked(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(data(A))
     result = check(tmp_path)

@@ -178,7 +178,8 @@ def test_a_configuration_that_contradicts_the_folder_costs_the_qualified_file_on
     rank_dir.mkdir(parents=True)
     monkeypatch.chdir(rank_dir)
     with pytest.raises(ExportError, match=r"fp16.*fp32|fp32.*fp16") as caught:
-        export(folder)
+        export(folder, worker=None)
+    assert caught.value.rank == 1
     assert caught.value.result.legacy == folder / LEGACY
     assert os.listdir(folder) == [LEGACY]
 
@@ -191,6 +192,18 @@ def test_an_identity_that_is_not_clear_costs_the_qualified_file_only(
     with pytest.raises(ExportError, match=r"(?s)unknown rank.*LOCAL_RANK.*legacy file: written"):
         export(folder, worker=None)
     assert os.listdir(folder) == ["torch-profiler-sb-resnet50-2.json"]
+
+
+def test_who_is_not_clear_in_a_rank_folder_still_writes_that_ranks_legacy_file(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rank_dir = tmp_path / "out/benchmarks/fp16/rank5"
+    rank_dir.mkdir(parents=True)
+    monkeypatch.chdir(rank_dir)
+    monkeypatch.setenv("RANK", "gold")
+    with pytest.raises(ExportError, match="unknown rank"):
+        export(folder, configuration=None, worker=None)
+    assert os.listdir(folder) == ["torch-profiler-sb-resnet50-5.json"]
 
 
 def test_without_any_readable_rank_nothing_is_written_and_both_causes_are_named(

@@ -48,6 +48,11 @@ def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pyte
     assert caught.value.package == "torch"
 
 
+def test_a_folder_that_is_none_is_refused_before_the_code_runs(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="NoneType"):
+        start(tmp_path, trace_dir=None)
+
+
 class TestOnAFakeGpu:
     """torch with its profiler replaced: what the exporter meets on a CUDA or HIP build."""
 
