@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, NoReturn
 
 __all__ = ["ESCAPE", "PATH", "UNDECODABLE", "Document", "EventName", "Kind", "Problem", "Scanner"]
 
+# What is left of a number or a word when the text ends in the middle of it.
+_CUT_TOKEN = re.compile(r"[-+.eE]|t|tr|tru|f|fa|fal|fals|n|nu|nul")
 Kind = Literal["syntax", "cut", "trailing", "number", "shape", "path"]
 
 
@@ -297,6 +299,8 @@ class Scanner:
     # What is wrong, and where.
 
     def _unexpected(self, position: int, expected: str) -> NoReturn:
+        if _CUT_TOKEN.fullmatch(self.text, position):
+            self._cut()
         found = self.text[position : position + 20].split("\n", 1)[0] or self.text[position]
         message = f"found {_shown(found)} where {expected} must come"
         if self.after_text and self.expect in ("colon", "comma"):

@@ -64,7 +64,12 @@ class Entry:
                 if finding.severity is not Severity.INFO and finding.code != "GT100"
             ],
             "unchecked": [check.name for check in verdict.checks if not check.looked_at],
-            "legacy": {"looked_at": copies.looked_at, "equal": copies.equal, "proved": copies.proved},
+            "legacy": {
+                "there": sum(reading.legacy for reading in readings),
+                "looked_at": copies.looked_at,
+                "equal": copies.equal,
+                "proved": copies.proved,
+            },
             "faults": list(self.faults),
             "failed": list(self.failed),
             "workers": self.workers,

@@ -26,8 +26,9 @@ class FindingData(TypedDict):
 
 
 class LegacyData(TypedDict):
-    """What the legacy check saw; ``proved`` when it knew who can have written last."""
+    """What the legacy check saw, of how many files that are ``there``; ``proved`` when it knew who can have written last."""
 
+    there: int
     looked_at: int
     equal: int
     proved: bool
@@ -140,7 +141,9 @@ def _details(cluster: ClusterRecord) -> list[str]:
 
 def _legacy(legacy: LegacyData) -> str:
     if not legacy["looked_at"]:
-        return "legacy files: not checked, none is there or nothing to compare it with"
+        if not legacy["there"]:
+            return "legacy files: none there"
+        return f"legacy files: {legacy['there']} there, not checked: no export result or other file to compare with"
     count = f"legacy files: {legacy['equal']} of {legacy['looked_at']} equal to"
     if legacy["proved"]:
         return f"{count} the last capture written"

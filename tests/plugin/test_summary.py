@@ -75,7 +75,7 @@ EXPECTED = """\
           LOST
           LOST
           LOST
-        legacy files: not checked, none is there or nothing to compare it with
+        legacy files: 1 there, not checked: no export result or other file to compare with
         node identity: patched
         folder: RUN/test_it.py-test_c_lost~DIGEST/cluster0/traces
     test_it.py::test_d_killed
@@ -90,7 +90,7 @@ EXPECTED = """\
         folder: RUN/test_it.py-test_d_killed~DIGEST/cluster0/traces
     test_it.py::test_e_real_ranks
       1 node x 2 ranks x 1 configuration: 2 of 2 captures kept
-        legacy files: not checked, none is there or nothing to compare it with
+        legacy files: none there
         folder: TMP
     total: 5 tests, 18 of 22 captures kept, 4 lost
 """

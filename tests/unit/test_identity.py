@@ -220,11 +220,11 @@ def test_the_node_index_of_a_pod_does_not_become_a_rank_beside_openmpi() -> None
 def test_a_lone_local_rank_is_the_rank_where_nothing_else_is() -> None:
     assert identify({"LOCAL_RANK": "3"}).worker.rank == 3
     assert identify({"LOCAL_RANK": "3"}).worker.local_rank == 3
-    assert roles(identify({"LOCAL_RANK": "3"}))[0] == ("RANK", "used")
+    assert roles(identify({"LOCAL_RANK": "3"}))[0] == ("LOCAL_RANK", "used")
     assert identify({"LOCAL_RANK": "0"}, folder_rank=3).worker.rank == 3
     beside = identify({"LOCAL_RANK": "1", **openmpi(5, 8)})
     assert (beside.worker.rank, beside.worker.local_rank) == (5, 1)
-    assert roles(beside)[:2] == [("OpenMPI", "used"), ("RANK", "local")]
+    assert roles(beside)[:2] == [("OpenMPI", "used"), ("LOCAL_RANK", "local")]
 
 
 # -- Slurm -------------------------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ LOCAL_DISAGREEMENTS: list[tuple[Environ, int | None, tuple[str, str], str]] = [
         {"LOCAL_RANK": "2", "PROC_RANK": "1"},
         None,
         ("PROC_RANK", "LOCAL_RANK"),
-        "PROC_RANK says 1 (PROC_RANK=1), RANK says 2 (LOCAL_RANK=2)",
+        "PROC_RANK says 1 (PROC_RANK=1), LOCAL_RANK says 2 (LOCAL_RANK=2)",
     ),
 ]
 

@@ -24,7 +24,7 @@ def cluster(**changes: Any) -> ClusterRecord:
     expected = changes.get("expected", captures(2, 8, 8))
     record: ClusterRecord = {
         "label": "", "folder": "/traces", "expected": expected, "kept": len(expected), "lost": [], "findings": [],
-        "unchecked": [], "legacy": {"looked_at": 8, "equal": 8, "proved": True}, "faults": [], "failed": [],
+        "unchecked": [], "legacy": {"there": 8, "looked_at": 8, "equal": 8, "proved": True}, "faults": [], "failed": [],
         "workers": 4, "node_identity": "namespaces",
     }  # fmt: skip
     record.update(changes)  # type: ignore[typeddict-item]  # the names are those of the record
@@ -59,7 +59,7 @@ def test_everything_that_can_be_said() -> None:
             {"code": "GT101", "message": "x.json: byte 3: cut"},
         ],
         unchecked=["finite"],
-        legacy={"looked_at": 2, "equal": 1, "proved": False},
+        legacy={"there": 2, "looked_at": 2, "equal": 1, "proved": False},
         faults=["equal_hosts()", "sigkill(at='start')"],
         failed=["node1 rank 1: killed by SIGKILL"],
         workers=2,
@@ -112,8 +112,11 @@ def test_not_checked_is_said() -> None:
     assert summary([]) == nothing
     assert summary([item()]) == nothing
     assert summary([item(cluster(expected=[]))])[1] == "  not checked: no capture was expected"
-    no_legacy = cluster(legacy={"looked_at": 0, "equal": 0, "proved": False})
-    assert "    legacy files: not checked, none is there or nothing to compare it with" in summary([item(no_legacy)])
+    no_legacy = cluster(legacy={"there": 0, "looked_at": 0, "equal": 0, "proved": False})
+    assert "    legacy files: none there" in summary([item(no_legacy)])
+    alone = cluster(legacy={"there": 2, "looked_at": 0, "equal": 0, "proved": False})
+    line = "    legacy files: 2 there, not checked: no export result or other file to compare with"
+    assert line in summary([item(alone)])
 
 
 def test_a_test_that_was_lost() -> None:
