@@ -54,7 +54,16 @@ class WorkerId:
         return "-".join(f"{name}{value}" for name, value in self.coordinates.items())
 
 
-_MARK = re.compile(r"gputrace-mark/([^/]+)/(\d+)/([^/]*)/(\d+)/(\d+)-of-(\d+)")
+_NUMBER = "([0-9]{1,18})"  # far above any rank, and far below what int() refuses
+_MARK = re.compile(f"gputrace-mark/([^/]+)/{_NUMBER}/([^/]*)/{_NUMBER}/{_NUMBER}-of-{_NUMBER}")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogatepass")  # a name that the system could not decode is still a name
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text, errors="surrogatepass")
 
 
 @dataclass(frozen=True, order=True)
@@ -77,7 +86,7 @@ class Capture:
         text is printable ASCII without quotes or backslashes, which every profiler writes unchanged, so it may be
         used as it is with ``torch.profiler.record_function``.
         """
-        fields = quote(self.node, safe=""), self.rank, quote(self.configuration, safe=""), self.round
+        fields = _quoted(self.node), self.rank, _quoted(self.configuration), self.round
         return "gputrace-mark/{}/{}/{}/{}/".format(*fields) + f"{index}-of-{total}"
 
 
@@ -96,7 +105,10 @@ class Mark:
         if match is None:
             return None
         node, rank, configuration, round_, index, total = match.groups()
-        capture = Capture(unquote(node), int(rank), unquote(configuration), int(round_))
+        try:
+            capture = Capture(_unquoted(node), int(rank), _unquoted(configuration), int(round_))
+        except UnicodeDecodeError:  # no mark of ours has such bytes
+            return None
         return cls(capture, int(index), int(total))
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "Field",
     "ParsedName",
     "encode_field",
+    "is_capture_name",
     "is_legacy_name",
     "legacy_name",
     "name_limit",
@@ -135,6 +136,12 @@ def qualified_name(
     model_field = encode_field(model, limit=model_max)
     configuration_field = encode_field(configuration, limit=room - len(model_field))
     return f"{_PREFIX}{model_field}__cfg={configuration_field}{tail}"
+
+
+def is_capture_name(name: str) -> bool:
+    """Whether a file system may take ``name`` for a qualified one: as it is, case folded, or in any Unicode form."""
+    forms = (unicodedata.normalize("NFKC", form) for form in (name, name.casefold()))
+    return any(_NAME.fullmatch(form.casefold()) is not None for form in (name, *forms))
 
 
 def parse_name(name: str) -> ParsedName:

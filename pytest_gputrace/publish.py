@@ -55,7 +55,6 @@ class PrivateFile(abc.ABC):
         self.target = target
         self._fd: int | None = None
         with self._reported():
-            target.parent.mkdir(parents=True, exist_ok=True)
             self._path, self._fd = _create_private(target.parent)
 
     def write(self, data: bytes) -> None:
@@ -94,9 +93,9 @@ class PrivateFile(abc.ABC):
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name with NUL, or one that cannot be encoded
             self.discard()
-            raise PublishError(f"cannot write {self.target}: {error}", path=self.target) from error
+            raise PublishError(f"cannot write {_shown(self.target)}: {error}", path=self.target) from error
         except BaseException:
             self.discard()
             raise
@@ -127,9 +126,14 @@ class LegacyFile(PrivateFile):
     """The file that older consumers read: shared by configurations and nodes, last write wins.
 
     Replaced at once, with its mode and, where allowed, its owner kept. Where a replacement would break what the
-    target is (a symbolic link, one of several hard links, a pipe or device), it is written in place instead, from the
-    complete private file.
+    target is (a symbolic link, one of several hard links, a pipe or device) or is not allowed (somebody else's file in
+    a sticky folder), it is written in place instead, from the complete private file. ``is_capture`` says of a file
+    name whether it is a capture's own: what shares its content with one is replaced, never written into.
     """
+
+    def __init__(self, target: Path, is_capture: Callable[[str], bool] = lambda _name: False) -> None:
+        self._is_capture = is_capture
+        super().__init__(target)
 
     def _place(self) -> Path:
         assert self._fd is not None
@@ -137,14 +141,31 @@ class LegacyFile(PrivateFile):
             status = self.target.lstat()
         except FileNotFoundError:
             status = None
-        if status is not None and (not stat.S_ISREG(status.st_mode) or status.st_nlink > 1):
+        if status is not None and self._is_shared(status) and not self._leads_to_a_capture(status):
             self._write_in_place()
-            self._path.unlink()
             return self.target
-        if status is not None:
+        if status is not None and stat.S_ISREG(status.st_mode):
             _take_over(self._fd, status)
-        os.replace(self._path, self.target)
+        try:
+            os.replace(self._path, self.target)
+        except PermissionError:
+            if status is None:
+                raise
+            self._write_in_place()
         return self.target
+
+    @staticmethod
+    def _is_shared(status: os.stat_result) -> bool:
+        return not stat.S_ISREG(status.st_mode) or status.st_nlink > 1
+
+    def _leads_to_a_capture(self, status: os.stat_result) -> bool:
+        """Whether writing in place would write into a capture: deduplication links equal files to one another."""
+        if stat.S_ISLNK(status.st_mode):
+            return self._is_capture(self.target.resolve().name)
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        with os.scandir(self.target.parent) as entries:
+            return any(entry.inode() == status.st_ino and self._is_capture(entry.name) for entry in entries)
 
     def _write_in_place(self) -> None:
         assert self._fd is not None
@@ -157,6 +178,14 @@ class LegacyFile(PrivateFile):
             _sync(target)
         finally:
             os.close(target)
+        self._path.unlink()
+
+
+def _shown(path: Path) -> str:
+    """``path`` for a message: printable, and not longer than a line or two."""
+    text = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text if len(text) <= 1000 else f"{text[:500]}...{text[-500:]}"
 
 
 def _create_private(folder: Path) -> tuple[Path, int]:
@@ -169,14 +198,18 @@ def _create_private(folder: Path) -> tuple[Path, int]:
 
 def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
+    deadline = time.monotonic() + _STALLED_READER_S
     while view:
         try:
             view = view[os.write(fd, view) :]
         except BlockingIOError:
             # Only a pipe gets here: wait for its reader, but not for ever.
-            deadline = time.monotonic() + _STALLED_READER_S
-            if not select.select([], [fd], [], deadline - time.monotonic())[1]:
-                raise TimeoutError(errno.ETIMEDOUT, f"its reader took nothing for {_STALLED_READER_S:g} s") from None
+            poll = select.poll()  # select() knows no descriptor above 1023
+            poll.register(fd, select.POLLOUT)
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError(
+                    errno.ETIMEDOUT, f"its reader is too slow: not {len(data)} bytes in {_STALLED_READER_S:g} s"
+                ) from None
 
 
 def _publish_new(private: Path, path: Path) -> None:
@@ -218,7 +251,7 @@ def _take_over(fd: int, status: os.stat_result) -> None:
     """Mode and owner of the file that is about to be replaced."""
     own = os.fstat(fd)
     if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-        with contextlib.suppress(PermissionError):  # only root may give files away; the file is still ours to write
+        with contextlib.suppress(OSError):  # only root may give files away, and only to users that are known here
             os.fchown(fd, status.st_uid, status.st_gid)
     os.fchmod(fd, stat.S_IMODE(status.st_mode))
 

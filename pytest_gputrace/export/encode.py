@@ -79,19 +79,20 @@ def encode(records: Iterable[Record]) -> Iterator[Chunk]:
 
 def _encode_closely(batch: Sequence[Record], lead: str) -> Chunk:
     """One value at a time, for both files apart."""
-    legacy = [{key: plain(value) for key, value in zip(KEYS, record, strict=True)} for record in batch]
-    qualified = []
+    legacy, qualified = [], []
     non_finite = 0
-    for record in legacy:
-        strict, lost = finite(record)
-        qualified.append(strict)
+    for values in batch:
+        record = dict(zip(KEYS, values, strict=True))
+        simple = plain(record)
+        strict, lost = finite(simple)
         non_finite += lost
-    return Chunk(
-        (lead + _LEGACY.encode(legacy)[1:-1]).encode("ascii"),
-        (lead + _STRICT.encode(qualified)[1:-1]).encode("ascii"),
-        len(batch),
-        non_finite,
-    )
+        qualified.append(_STRICT.encode(strict))
+        try:
+            legacy.append(_LEGACY.encode(record))
+        except (TypeError, ValueError, RecursionError):  # what json.dump would have died of
+            legacy.append(_LEGACY.encode(simple))
+    texts = (", ".join(legacy), ", ".join(qualified))
+    return Chunk(*((lead + text).encode("ascii") for text in texts), len(batch), non_finite)
 
 
 class _Texts:
@@ -147,9 +148,20 @@ class _Texts:
             text = _STRICT.encode(value)
         except (TypeError, ValueError, RecursionError):  # complex, bytes, ...; NaN, inf; nested too deep
             raise _NotStrict from None
-        if "\\ud" in text or _BEYOND_A_DOUBLE.search(text):
+        # marshal takes any buffer (a numpy scalar) for its bytes alone, so nothing but builtins may be remembered.
+        if "\\ud" in text or _BEYOND_A_DOUBLE.search(text) or not _is_builtin(value):
             raise _NotStrict
         return _kept(self._values, marshal.dumps(value, 2), text)
+
+
+_BUILTINS = frozenset({type(None), bool, int, float, str})
+
+
+def _is_builtin(value: Any) -> bool:
+    """Whether ``value`` is made of exactly the types that marshal and json agree on; it is not nested deep."""
+    if type(value) in (list, tuple):
+        return all(_is_builtin(item) for item in value)
+    return type(value) in _BUILTINS
 
 
 def _kept(cache: dict[Any, str], key: Any, text: str) -> str:

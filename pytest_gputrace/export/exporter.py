@@ -7,7 +7,9 @@ stop the other.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +21,18 @@ from pytest_gputrace.export.records import cpu_records
 from pytest_gputrace.export.session import STOLEN, was_stolen
 from pytest_gputrace.identity import identify
 from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
-from pytest_gputrace.naming import is_legacy_name, legacy_name, name_limit, qualified_name
+from pytest_gputrace.naming import is_capture_name, legacy_name, name_limit, qualified_name
 from pytest_gputrace.publish import LegacyFile, PrivateFile, QualifiedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pytest_gputrace.identity import Identity
     from pytest_gputrace.model import WorkerId
 
 __all__ = ["ExportResult", "export_events"]
+
+_LOG = logging.getLogger("pytest_gputrace")
 
 
 @dataclass(frozen=True)
@@ -75,19 +80,24 @@ def export_events(
         SessionStolenError: another profiler took the session; nothing was written.
         EmptyCaptureError: there is no CPU event. The legacy file has been written, as an empty list; the qualified
             one has not.
+        ValueError: ``trace_dir`` is empty.
     """
+    if not os.fspath(trace_dir):
+        raise ValueError(
+            "trace_dir is empty, most likely from a variable that is not set; '.' is the working directory"
+        )
     capture = _Capture(model, Path(trace_dir), configuration, worker)
     if was_stolen(profiler_or_events):
         raise SessionStolenError(f"{capture.label}: {STOLEN}", rank=capture.rank)
-    capture.open()
     try:
+        capture.open()
         events = profiler_or_events.events() if hasattr(profiler_or_events, "events") else profiler_or_events
         capture.write(events)
         return capture.finish()
     except GputraceError:
         raise
     except Exception as error:
-        raise ExportError(f"{capture.label}: cannot read the events: {error!r}", rank=capture.rank) from error
+        raise ExportError(f"{capture.label}: cannot read the events: {_told(error)}", rank=capture.rank) from error
     finally:
         capture.close()
 
@@ -144,7 +154,9 @@ class _Capture:
         try:
             # Who comes first: the legacy name needs it, whatever is wrong with the configuration.
             if worker is None:
-                self.worker = identify(folder_rank=None if self._folder is None else self._folder.local_rank).worker
+                identity = identify(folder_rank=None if self._folder is None else self._folder.local_rank)
+                self.worker = identity.worker
+                _warn_of_a_silent_zero(identity)
             self.configuration = resolve_configuration(configuration, self._folder)
         except GputraceError as error:
             self.qualified.error = error
@@ -156,10 +168,14 @@ class _Capture:
     @property
     def label(self) -> str:
         who = "unknown rank" if self.worker is None else f"rank {self.worker.rank} on node {self.worker.node}"
-        what = "" if self.configuration is None else f" ({self.configuration})"
-        return f"export of {self.model}{what}, {who}"
+        what = "" if self.configuration is None else f" ({_short(self.configuration)})"
+        return f"export of {_short(self.model)}{what}, {who}"
 
     def open(self) -> None:
+        # First of all: a folder that is not there cannot say how long its names may be. When it cannot be made, both
+        # files will say so.
+        with contextlib.suppress(OSError, ValueError):
+            self.trace_dir.mkdir(parents=True, exist_ok=True)
         if self.qualified.error is None and self.configuration is not None:
             self.qualified.open(self._qualified_file)
         self.legacy.open(self._legacy_file)
@@ -222,13 +238,14 @@ class _Capture:
     def _legacy_file(self) -> PrivateFile | None:
         local_rank = self._executor_local_rank() if self.worker is None else self.worker.local_rank
         name = legacy_name(self.model, local_rank)
-        if not is_legacy_name(name):
+        if ".." in name.split("/"):
+            raise ExportError(f"the legacy name {name!r} leads out of the trace folder; rename the model")
+        if is_capture_name(name.rsplit("/", 1)[-1]):
             raise ExportError(
                 f"the legacy name {name!r} is the qualified name of another capture, which it would replace; "
-                "rename the model",
-                rank=self.rank,
+                "rename the model"
             )
-        return LegacyFile(self.trace_dir / name)
+        return LegacyFile(self.trace_dir / name, is_capture_name)
 
     def _executor_local_rank(self) -> int:
         """The local rank for the legacy name where it is not clear who the worker is: SuperBench's own rule."""
@@ -249,6 +266,29 @@ class _Capture:
             elif half.path is not None:
                 lines.append(f"  {kind} file: written, {half.path}")
         return "\n".join(lines)
+
+
+def _warn_of_a_silent_zero(identity: Identity) -> None:
+    partial = [source for source in identity.sources if source.role == "incomplete"]
+    if partial and any(source.name == "default" for source in identity.sources):
+        _LOG.warning(
+            "this worker counts as rank 0 of 1, though %s is set: not all of that launcher's variables are there; set "
+            "RANK, WORLD_SIZE and LOCAL_RANK, or GPUTRACE_RANK and GPUTRACE_WORLD_SIZE",
+            " and ".join(map(str, partial)),
+        )
+
+
+def _short(text: str) -> str:
+    """A name of the user's for a message: printable, and one line."""
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+
+
+def _told(error: Exception) -> str:
+    try:
+        return repr(error)
+    except Exception:  # noqa: BLE001  # an error that cannot be printed must not hide where it came from
+        return type(error).__name__
 
 
 def _rank_folder(trace_dir: Path) -> RankFolder | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import ExportError, GputraceError, SessionStolenError
@@ -59,7 +61,7 @@ def profiled(
 
     Raises:
         MissingDependencyError: torch is not installed.
-        TypeError: ``trace_dir`` is not a path.
+        TypeError, ValueError: ``trace_dir`` is not a path, or empty.
     """
     return Profiled(
         model=model,
@@ -74,9 +76,12 @@ def profiled(
 class Profiled:
     """The context manager of `profiled`.
 
-    ``profiler`` is the ``torch.profiler.profile`` at work, ``results`` every capture exported so far, ``error`` why
-    the last one was lost. A loss is logged as an error at once; reading ``result`` raises it.
+    ``profiler`` is the ``torch.profiler.profile`` at work, ``results`` every capture exported so far, ``errors`` every
+    one that was lost. A loss is logged as an error at once; reading ``result`` raises it.
     """
+
+    # torch has one session for the whole process: looking and starting must be one act.
+    _starting = threading.Lock()
 
     def __init__(
         self,
@@ -88,29 +93,38 @@ class Profiled:
         strict: bool,
         profile_options: dict[str, Any],
     ) -> None:
+        if not os.fspath(trace_dir):
+            raise ValueError("trace_dir is empty, most likely from a variable that is not set")
         self._export_options: dict[str, Any] = {
             "model": model,
-            "trace_dir": trace_dir,
+            "trace_dir": os.path.abspath(trace_dir),  # the profiled code may change the working directory
             "configuration": configuration,
             "worker": worker,
         }
         self._strict = strict
         self._on_trace_ready = profile_options.pop("on_trace_ready", None)
-        os.fspath(trace_dir)  # a wrong one must be said now, not after the training
         module = session.profiler()
         self.profiler: Any = module.profile(
             **{"record_shapes": True, **profile_options, "on_trace_ready": self._trace_ready}
         )
         self.results: list[ExportResult] = []
-        self.error: GputraceError | None = None
+        self.errors: list[GputraceError] = []
         self._running = False
+        self._action = ""
+        self._started_ns: int | None = None
+        self._seen_step = 0
+
+    @property
+    def error(self) -> GputraceError | None:
+        """Why a capture was lost, the first one where there are several; `None` when none was."""
+        return self.errors[0] if self.errors else None
 
     @property
     def result(self) -> ExportResult:
         """The last capture's files.
 
         Raises:
-            GputraceError: it was lost; this is why.
+            GputraceError: a capture was lost; this is why.
         """
         if self.error is not None:
             raise self.error
@@ -121,20 +135,28 @@ class Profiled:
     def step(self) -> None:
         """End a step, as ``torch.profiler.profile.step``."""
         if self._running:
-            self.profiler.step()
+            with session.torchs_warnings():
+                self.profiler.step()
+            self._note_start()
 
     def __enter__(self) -> Self:
-        if session.someone_profiles():
-            # Starting now would take the other profiler's session away, and its export might kill the process.
-            self._lose(
-                SessionStolenError(
-                    f"{self._label}: a torch profiler is already running in this process, and a second one would take "
-                    "its session; the code runs without a profile of ours. Stop the other one first"
+        with self._starting, session.torchs_warnings():
+            if session.someone_profiles():
+                # Starting now would take the other profiler's session away, and its export might kill the process.
+                self._lose(
+                    SessionStolenError(
+                        f"{self._label}: a torch profiler is already running in this process, and a second one would "
+                        "take its session; the code runs without a profile of ours. Stop the other one first"
+                    )
                 )
-            )
-            return self
-        self.profiler.start()
+                return self
+            try:
+                self.profiler.start()
+            except Exception as error:  # noqa: BLE001  # the code runs all the same; ends in _lose
+                self._lose(self._failed("starting", error))
+                return self
         self._running = True
+        self._note_start()
         return self
 
     def __exit__(
@@ -143,10 +165,11 @@ class Profiled:
         if self._running:
             self._running = False
             try:
-                self.profiler.stop()
+                with session.torchs_warnings():
+                    self.profiler.stop()
             except Exception as stop_error:  # noqa: BLE001  # the profiled code's outcome comes first; ends in _lose
-                self._lose(self._stop_failed(stop_error))
-            if self.error is None and not self.results:
+                self._lose(self._failed("stopping", stop_error))
+            if not self.errors and not self.results:
                 self._lose(ExportError(f"{self._label}: the schedule ended before it recorded a step"))
         if self._strict and kind is None and self.error is not None:
             raise self.error
@@ -155,24 +178,36 @@ class Profiled:
     def _label(self) -> str:
         return f"profile of {self._export_options['model']} into {self._export_options['trace_dir']}"
 
+    def _note_start(self) -> None:
+        """Remember when the recording that is under way began: at the start, or in the step that began its cycle."""
+        self._seen_step = getattr(self.profiler, "step_num", 0)
+        before, self._action = self._action, getattr(getattr(self.profiler, "current_action", None), "name", "RECORD")
+        if self._action.startswith("RECORD") and before != "RECORD":
+            self._started_ns = time.time_ns()
+
     def _trace_ready(self, profile: Any) -> None:
         try:
+            # Steps that went to the profiler itself were not seen, nor was a start in them.
+            seen_all = getattr(profile, "step_num", 0) - self._seen_step <= 1
+            if session.was_stolen(profile, self._started_ns if seen_all else None):
+                raise SessionStolenError(f"{self._label}: {session.STOLEN}")
             self.results.append(export_events(profile, **self._export_options))
-            self.error = None
         except GputraceError as error:
             self._lose(error)
+        except Exception as error:  # noqa: BLE001  # a step must not fail for its export; ends in _lose
+            self._lose(self._failed("exporting", error))
         if self._on_trace_ready is not None:
             self._on_trace_ready(profile)
 
-    def _stop_failed(self, error: Exception) -> GputraceError:
+    def _failed(self, doing: str, error: Exception) -> GputraceError:
         failure: GputraceError
         if "not running" in str(error):  # torch before 2.12, when another profiler has ended our session
             failure = SessionStolenError(f"{self._label}: {session.STOLEN}")
         else:
-            failure = ExportError(f"{self._label}: stopping the profiler failed: {error!r}")
+            failure = ExportError(f"{self._label}: {doing} the profiler failed: {error!r}")
         failure.__cause__ = error
         return failure
 
     def _lose(self, error: GputraceError) -> None:
-        self.error = error
+        self.errors.append(error)
         _LOG.error("capture lost: %s", error)

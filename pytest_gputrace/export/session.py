@@ -5,11 +5,19 @@ torch is imported inside the functions that need it, never when this module is.
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import warnings
+from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import MissingDependencyError
 
-__all__ = ["STOLEN", "profiler", "someone_profiles", "was_stolen"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["STOLEN", "profiler", "someone_profiles", "torchs_warnings", "was_stolen"]
+
+# Kineto's clock was seen 0.1 to 9 ms behind the system's at a start, never ahead (torch 2.4, 2.13, 2.14).
+_CLOCK_SLACK_NS = 1_000_000
 
 STOLEN = (
     "another profiler in this process took the session over while it ran (torch allows one at a time), so nothing was "
@@ -35,18 +43,32 @@ def profiler() -> Any:
 
 
 def someone_profiles() -> bool:
-    """Whether a torch profiler session runs in this process."""
+    """Whether a torch profiler session runs in this process, in whatever thread."""
     import torch.autograd
 
-    return bool(torch.autograd._profiler_enabled())
+    # The first knows this thread only; the second all of them, from torch 2.5 or so.
+    anywhere = getattr(torch.autograd.profiler, "_is_profiler_enabled", False)
+    return bool(torch.autograd._profiler_enabled()) or anywhere is True
 
 
-def was_stolen(profile: Any) -> bool:
+@contextlib.contextmanager
+def torchs_warnings() -> Iterator[None]:
+    """Keep a warning of torch's own from becoming an error in the middle of its state: that crashes the process."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*Profiler clears events")
+        yield
+
+
+def was_stolen(profile: Any, started_ns: int | None = None) -> bool:
     """Whether a stopped profile lost its session to another profiler.
 
     torch 2.12 and newer then report an empty profile whose trace began at 0; asking such a profile for its chrome
-    trace kills the process. A profile that is merely empty has a start.
+    trace kills the process. A profile that is merely empty has a start. Where the thief is still at work, the profile
+    holds the thief's session: one that began after ours did, at ``started_ns`` of the epoch.
     """
     results = getattr(getattr(profile, "profiler", None), "kineto_results", None)
     start_ns = getattr(results, "trace_start_ns", None)
-    return callable(start_ns) and isinstance(start := start_ns(), int) and start == 0
+    start = start_ns() if callable(start_ns) else None
+    if not isinstance(start, int):
+        return False
+    return start == 0 or (started_ns is not None and start > started_ns + _CLOCK_SLACK_NS)

@@ -80,7 +80,7 @@ MUTATIONS = [
     Mutation(
         "a legacy name may replace a capture",
         "export/exporter.py",
-        "if not is_legacy_name(name):",
+        'if is_capture_name(name.rsplit("/", 1)[-1]):',
         "if False:",
         (EXPORTER + "test_a_model_whose_legacy_name_is_a_capture_does_not_replace_it",),
     ),
@@ -272,8 +272,8 @@ MUTATIONS = [
     Mutation(
         "marks do not tell the rounds apart",
         "model.py",
-        'quote(self.configuration, safe=""), self.round',
-        'quote(self.configuration, safe=""), 0',
+        "_quoted(self.configuration), self.round",
+        "_quoted(self.configuration), 0",
         (CLUSTER + "test_profiles_carry_the_workers_marks_round_by_round",),
     ),
     Mutation(

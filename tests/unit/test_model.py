@@ -46,10 +46,13 @@ def test_a_capture_reads_as_what_it_is() -> None:
     assert str(Capture("node0", 3, "", 2)) == "(no configuration) on node0 rank 3 round 2"
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.characters())
 
 
-@given(TEXT.filter(bool), st.integers(0), TEXT, st.integers(0), st.integers(0), st.integers(1))
+NUMBERS = st.integers(0, 10**18 - 1)
+
+
+@given(TEXT.filter(bool), NUMBERS, TEXT, NUMBERS, NUMBERS, NUMBERS)
 def test_a_mark_is_read_back_exactly_and_safe_in_any_profiler(
     node: str, rank: int, configuration: str, round_: int, index: int, total: int
 ) -> None:
@@ -61,6 +64,17 @@ def test_a_mark_is_read_back_exactly_and_safe_in_any_profiler(
     assert not set(text) & set('"\\ ')
 
 
-@pytest.mark.parametrize("text", ["aten::mm", "gputrace-mark/a/1/b/0/0-of-", "xgputrace-mark/a/1/b/0/0-of-1", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "aten::mm",
+        "gputrace-mark/a/1/b/0/0-of-",
+        "xgputrace-mark/a/1/b/0/0-of-1",
+        "",
+        "gputrace-mark/%FF/1/b/0/0-of-1",
+        "gputrace-mark/a/\u0663/b/0/0-of-1",
+        f"gputrace-mark/a/{'9' * 5000}/b/0/0-of-1",
+    ],
+)
 def test_any_other_name_is_no_mark(text: str) -> None:
     assert Mark.parse(text) is None

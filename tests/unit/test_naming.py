@@ -16,6 +16,7 @@ from pytest_gputrace.model import WorkerId
 from pytest_gputrace.naming import (
     DEFAULT_LIMIT,
     encode_field,
+    is_capture_name,
     is_legacy_name,
     legacy_name,
     name_limit,
@@ -24,6 +25,7 @@ from pytest_gputrace.naming import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -78,6 +80,15 @@ def test_a_legacy_name_is_told_from_a_qualified_one() -> None:
     assert not is_legacy_name("torch-profiler-sb-resnet50.json")
     with pytest.raises(NamingError, match="not a qualified trace name"):
         parse_name(legacy_name("resnet50", 7))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [str, str.upper, str.title, lambda text: text.replace("=", "\uff1d"), lambda text: text.replace("_", "\uff3f")],
+)
+def test_a_name_that_a_file_system_may_take_for_a_capture_is_one(other: Callable[[str], str]) -> None:
+    assert is_capture_name(other(name()))
+    assert not is_capture_name(other(legacy_name("resnet50", 7)))
 
 
 TWINS = [

@@ -105,8 +105,9 @@ class TestQualified:
             os.umask(old)
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
-    def test_a_missing_folder_is_made(self, tmp_path: Path) -> None:
-        assert put(tmp_path / "a" / "b", b"[]").read_bytes() == b"[]"
+    def test_a_missing_folder_is_an_error_that_names_it(self, tmp_path: Path) -> None:
+        with pytest.raises(PublishError, match=r"cannot write .*/missing/capture\.json: .*No such file or directory"):
+            QualifiedFile(tmp_path / "missing", name_of)
 
     def test_a_name_at_the_limit_still_has_room_for_the_private_one(self, tmp_path: Path) -> None:
         file = QualifiedFile(tmp_path, lambda _attempt: "n" * 250 + ".json")
@@ -360,6 +361,43 @@ class TestLegacy:
         assert other.read_bytes() == b"[1]"
         assert path.samefile(other)
 
+    @pytest.mark.parametrize("link", [os.link, os.symlink], ids=["hard", "symbolic"])
+    def test_a_link_to_a_capture_is_replaced_and_the_capture_kept(self, tmp_path: Path, link: Any) -> None:
+        capture, path = tmp_path / "capture.json", tmp_path / "legacy.json"
+        capture.write_bytes(b"[precious]")
+        link(capture, path)  # as tools do that find two files with the same bytes
+        file = LegacyFile(path, is_capture=lambda name: name == "capture.json")
+        file.write(b"[1]")
+        file.publish()
+        assert capture.read_bytes() == b"[precious]"
+        assert path.read_bytes() == b"[1]"
+        assert not path.is_symlink()
+
+    def test_a_replacement_that_is_not_allowed_is_written_in_place(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "legacy.json"
+        path.write_bytes(b"old and long")
+
+        def sticky(*_: Any) -> None:  # somebody else's file in a folder with the sticky bit
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "replace", sticky)
+        put_legacy(path, b"[1]")
+        assert path.read_bytes() == b"[1]"
+        assert private_files(tmp_path) == []
+        path.unlink()
+        with pytest.raises(PublishError, match="Operation not permitted"):
+            put_legacy(path, b"[2]")
+
+    def test_a_name_that_the_system_refuses_is_an_error_like_any_other(self, tmp_path: Path) -> None:
+        with pytest.raises(PublishError, match=r"cannot write .*a\\x00b: embedded null byte") as caught:
+            put_legacy(tmp_path / "a\0b", b"[1]")
+        assert str(caught.value).isprintable()
+        assert private_files(tmp_path) == []
+        with pytest.raises(PublishError, match=r"\.\.\."):
+            put_legacy(tmp_path / ("x" * 100_000), b"[1]")
+
     def test_a_device_is_written_to(self, tmp_path: Path) -> None:
         path = tmp_path / "legacy.json"
         path.symlink_to("/dev/null")
@@ -408,7 +446,7 @@ class TestLegacy:
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            with pytest.raises(PublishError, match=r"its reader took nothing for 0\.05 s"):
+            with pytest.raises(PublishError, match=r"its reader is too slow: not 300000 bytes in 0\.05 s"):
                 put_legacy(path, b"x" * 300_000)
         finally:
             os.close(reader)

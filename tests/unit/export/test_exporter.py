@@ -324,11 +324,80 @@ def test_a_name_that_does_not_fit_is_said_and_costs_the_qualified_file_only(
 def test_a_model_whose_legacy_name_is_a_capture_does_not_replace_it(folder: Path) -> None:
     export(folder)
     kept = (folder / QUALIFIED).read_bytes()
-    model = "resnet50__cfg=fp16__node=node0"
     worker = WorkerId(node="node0", rank=3, local_rank=3, world_size=4)
-    with pytest.raises(ExportError, match="is the qualified name of another capture"):
-        export(folder, fake_events(Capture("x", 0, "y")), model=model, worker=worker)
+    for model in (
+        "resnet50__cfg=fp16__node=node0",
+        "Resnet50__CFG=fp16__node=node0",
+        "resnet50__cfg\uff1dfp16__node=node0",
+    ):
+        with pytest.raises(ExportError, match="is the qualified name of another capture"):
+            export(folder, fake_events(Capture("x", 0, "y")), model=model, worker=worker)
+    for model in ("x/../torch-profiler-sb-resnet50__cfg=fp16__node=node0", "x/../../escaped"):
+        with pytest.raises(ExportError, match="leads out of the trace folder"):
+            export(folder, fake_events(Capture("x", 0, "y")), model=model, worker=worker)
     assert (folder / QUALIFIED).read_bytes() == kept
+
+
+def test_a_legacy_file_linked_to_a_capture_does_not_write_into_it(folder: Path) -> None:
+    export(folder)
+    kept = (folder / QUALIFIED).read_bytes()
+    (folder / LEGACY).unlink()
+    os.link(folder / QUALIFIED, folder / LEGACY)
+    export(folder, fake_events(Capture("node0", 3, "fp32")), configuration="fp32")
+    assert (folder / QUALIFIED).read_bytes() == kept
+
+
+def test_a_model_with_a_folder_in_its_name_makes_none_and_costs_the_legacy_file_only(folder: Path) -> None:
+    with pytest.raises(ExportError, match=r"legacy file: cannot write .*No such file or directory") as caught:
+        export(folder, model="org/resnet50")
+    assert caught.value.result.qualified.exists()
+    assert len(os.listdir(folder)) == 1
+
+
+def test_a_model_that_no_file_name_can_hold_costs_the_legacy_file_only(folder: Path) -> None:
+    with pytest.raises(ExportError, match="embedded null byte") as caught:
+        export(folder, model="a\0b" + "x" * 10_000)
+    assert caught.value.result.qualified.exists()
+    assert len(str(caught.value)) < 3000
+
+
+def test_the_first_export_into_a_missing_folder_knows_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pathconf(path: Any, _key: str) -> int:
+        if not Path(path).is_dir():
+            raise FileNotFoundError(path)
+        return 143
+
+    monkeypatch.setattr(os, "pathconf", pathconf)
+    result = export(folder, configuration="c" * 200)
+    assert result.qualified is not None
+    assert len(result.qualified.name) == 143
+
+
+def test_an_empty_folder_name_is_refused(folder: Path) -> None:
+    with pytest.raises(ValueError, match="trace_dir is empty"):
+        export(folder, trace_dir="")
+
+
+def test_a_launcher_that_is_only_half_there_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    export(folder, worker=None)
+    assert "counts as rank 0 of 1, though RANK (RANK=3 WORLD_SIZE=8) is set" in caplog.text
+
+
+def test_an_error_that_cannot_be_printed_is_still_an_export_error(folder: Path) -> None:
+    class Mute(Exception):  # noqa: N818  # what matters is its repr
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    class Broken:
+        def events(self) -> Any:
+            raise Mute
+
+    with pytest.raises(ExportError, match="cannot read the events: Mute"):
+        export(folder, Broken())
 
 
 # Events that are not there -----------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gputrace.errors import ExportError, MissingDependencyError, SessionStolenError
 from pytest_gputrace.export.profiled import profiled
-from pytest_gputrace.fakes import fake_torch
+from pytest_gputrace.fakes import fake_events, fake_torch
 from pytest_gputrace.model import Capture, Mark, WorkerId
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pyte
 def test_a_folder_that_is_none_is_refused_before_the_code_runs(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="NoneType"):
         start(tmp_path, trace_dir=None)
+    with pytest.raises(ValueError, match="trace_dir is empty"):
+        start(tmp_path, trace_dir="")
 
 
 class TestOnAFakeGpu:
@@ -124,6 +127,43 @@ class TestOnAFakeGpu:
             _ = capture.result
         assert not (tmp_path / "traces").exists()
 
+    def test_a_start_that_fails_does_not_stop_the_code(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        capture = start(tmp_path)
+        monkeypatch.setattr(capture.profiler, "start", raising(lambda: None, RuntimeError("CUPTI")))
+        with capture:
+            capture.step()
+            value = 42
+        assert value == 42
+        with pytest.raises(ExportError, match="starting the profiler failed: RuntimeError"):
+            _ = capture.result
+
+    def test_an_export_that_fails_in_an_unforeseen_way_is_a_lost_capture(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unforeseen(*_: Any, **__: Any) -> None:
+            raise RuntimeError("unforeseen")
+
+        monkeypatch.setattr("pytest_gputrace.export.profiled.export_events", unforeseen)
+        with start(tmp_path) as capture:
+            pass
+        with pytest.raises(ExportError, match="exporting the profiler failed: RuntimeError"):
+            _ = capture.result
+
+    def test_one_lost_cycle_among_kept_ones_is_not_forgotten(self, tmp_path: Path) -> None:
+        capture = start(tmp_path, strict=True)
+        with pytest.raises(ExportError, match="not everything could be written"), capture:
+            (tmp_path / "traces").write_text("in the way")
+            capture.profiler.on_trace_ready(fake_events_of_a_cycle())
+            (tmp_path / "traces").unlink()
+        assert len(capture.results) == 1
+        assert len(capture.errors) == 1
+
+    def test_the_folder_is_that_of_the_start(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        with start(tmp_path, trace_dir="relative") as capture:
+            monkeypatch.chdir(tmp_path / "elsewhere")
+        assert capture.result.qualified.parent == tmp_path / "relative"
+
     def test_a_stop_that_fails_is_a_lost_capture(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with start(tmp_path) as capture:
             stop = raising(capture.profiler.stop, RuntimeError("broken"))
@@ -142,6 +182,10 @@ class TestOnAFakeGpu:
             _ = capture.result
 
 
+def fake_events_of_a_cycle() -> Any:
+    return SimpleNamespace(events=lambda: fake_events(CAPTURE))
+
+
 def raising(stop: Any, error: Exception) -> Any:
     def stop_and_raise() -> None:
         stop()
@@ -153,7 +197,7 @@ def raising(stop: Any, error: Exception) -> Any:
 # The real profiler, in processes of its own: Kineto is not to be shared with the test run ------------------------------------
 
 PRELUDE = """
-import json, os, sys, warnings
+import json, os, sys, time, warnings
 from pathlib import Path
 import torch
 from pytest_gputrace import profiled
@@ -225,6 +269,74 @@ def test_a_real_session_stolen_inside_the_block_is_said_and_the_process_lives(tm
     assert facts["kind"] == "SessionStolenError"
     assert "took the session over" in facts["error"]
     assert os.listdir(tmp_path) == []
+
+
+def test_a_real_session_that_is_still_stolen_at_the_end_is_said(tmp_path: Path) -> None:
+    facts = run_real(
+        tmp_path,
+        """
+        with profiled(model="m", trace_dir=folder, configuration="fp16", worker=worker) as capture:
+            train()
+            time.sleep(0.01)
+            inner = torch.profiler.profile()
+            inner.start()
+            train()
+        say(error=capture.error, kind=type(capture.error).__name__, results=len(capture.results))
+        """,
+    )
+    assert facts["kind"] == "SessionStolenError"
+    assert facts["results"] == 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_real_profiler_of_another_thread_is_not_robbed(tmp_path: Path) -> None:
+    facts = run_real(
+        tmp_path,
+        """
+        import threading
+        started, done = threading.Event(), threading.Event()
+        found = []
+
+        def outer():
+            with torch.profiler.profile() as profile:
+                train()
+                started.set()
+                assert done.wait(60)
+            found.append(len(profile.events()))
+
+        thread = threading.Thread(target=outer)
+        thread.start()
+        assert started.wait(60)
+        with profiled(model="m", trace_dir=folder, configuration="fp16", worker=worker) as capture:
+            train()
+        done.set()
+        thread.join(60)
+        anywhere = hasattr(torch.autograd.profiler, "_is_profiler_enabled")
+        say(kind=type(capture.error).__name__, found=found, anywhere=anywhere)
+        """,
+    )
+    if not facts["anywhere"]:
+        pytest.skip("this torch does not say whether another thread profiles")
+    assert facts["kind"] == "SessionStolenError"
+    assert facts["found"][0] > 0
+
+
+def test_real_cycles_under_warnings_as_errors_and_steps_past_us_are_exported(tmp_path: Path) -> None:
+    facts = run_real(
+        tmp_path,
+        """
+        schedule = torch.profiler.schedule(wait=0, warmup=1, active=1)
+        with profiled(model="m", trace_dir=folder, configuration="fp16", worker=worker, schedule=schedule) as capture:
+            for number in range(8):
+                train()
+                (capture if number % 2 else capture.profiler).step()
+                time.sleep(0.005)
+        say(errors=capture.errors, results=len(capture.results))
+        """,
+        "-W", "error::UserWarning",
+    )  # fmt: skip
+    assert facts["errors"] == []
+    assert facts["results"] == 4
 
 
 def test_a_real_schedule_exports_every_cycle(tmp_path: Path) -> None:
