@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import stat
 import zlib
@@ -37,6 +38,9 @@ _CODES = {"number": "GT102"}
 # written as a begin and an end.
 _COPY_CATEGORY = "gpu_user_annotation"
 _ENDS = ("E", "e")
+
+
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,18 @@ class Reading:
             return f"marks that disagree on how many there are ({', '.join(map(str, sorted(totals)))})"
         total = totals.pop()
         seen = Counter(mark.index for mark in self.marks)
-        missing = sorted(set(range(total)) - set(seen))
+        inside = sum(index < total for index in seen)
+        # A damaged mark may claim any total: name the first that are missing, never make a list of all.
+        missing = list(itertools.islice((i for i in range(total) if i not in seen), _SHOWN)) if inside < total else []
         twice = sorted(index for index, count in seen.items() if count > 1)
         beyond = sorted(index for index in seen if index >= total)
         parts = []
         if missing:
-            parts.append(f"{total - len(missing)} of {total} marks (missing: {_numbers(missing)})")
+            parts.append(f"{inside} of {total} marks (missing: {_numbers(missing, total - inside)})")
         if twice:
-            parts.append(f"a mark more than once (number {_numbers(twice)})")
+            parts.append(f"a mark more than once (number {_numbers(twice, len(twice))})")
         if beyond:
-            parts.append(f"a mark beyond the last (number {_numbers(beyond)} of {total})")
+            parts.append(f"a mark beyond the last (number {_numbers(beyond, len(beyond))} of {total})")
         return " and ".join(parts)
 
 
@@ -231,6 +237,6 @@ def _is_special(path: Path) -> bool:
     return not stat.S_ISREG(mode)
 
 
-def _numbers(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8]))
-    return shown if len(numbers) <= 8 else f"{shown} and {len(numbers) - 8} more"
+def _numbers(numbers: list[int], count: int) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return shown if count <= _SHOWN else f"{shown} and {count - _SHOWN} more"

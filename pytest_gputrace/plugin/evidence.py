@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from pytest_gputrace.fakes import ClusterRun
     from pytest_gputrace.report.captures import CaptureData, ClusterRecord, ItemRecord
 
-__all__ = ["MANIFEST", "Entry", "Evidence", "read_all", "read_manifest", "writes_of_results", "writes_of_run"]
+__all__ = [
+    "MANIFEST",
+    "Entry",
+    "Evidence",
+    "encodable",
+    "read_all",
+    "read_manifest",
+    "writes_of_results",
+    "writes_of_run",
+]
 
 MANIFEST = "gputrace-test.json"
 
@@ -137,7 +146,7 @@ class Evidence:
             "lost": lost,
             "clusters": [entry.judged or entry.judge() for entry in self.entries],
         }
-        plain: ItemRecord = _encodable(record)
+        plain: ItemRecord = encodable(record)
         return plain
 
 
@@ -220,7 +229,7 @@ def read_manifest(path: Path) -> Evidence | None:
     return None
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
     """``value`` with every text such that UTF-8 can hold it.
 
     A file name that the system could not decode has lone surrogates; neither execnet nor a terminal takes them, and
@@ -229,9 +238,9 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
-        return {key: _encodable(item) for key, item in value.items()}
+        return {key: encodable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_encodable(item) for item in value)
+        return type(value)(encodable(item) for item in value)
     return value
 
 

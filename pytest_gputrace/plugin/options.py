@@ -58,7 +58,10 @@ class Settings(NamedTuple):  # a frozen dataclass takes five times as long to ma
             name = DEFAULT_DIR
         if not name.strip():
             raise pytest.UsageError(f"{source}: expected a folder, got an empty text")
-        folder = config.rootpath / Path(name).expanduser()
+        try:
+            folder = config.rootpath / Path(name).expanduser()
+        except RuntimeError as error:  # ~nobody-of-that-name
+            raise pytest.UsageError(f"{source}: {name!r} names no folder ({error})") from error
         # What is there may also be a file further up; either way no folder can be made.
         taken = next((path for path in (folder, *folder.parents) if path.exists()), folder)
         if enabled and not taken.is_dir():

@@ -83,12 +83,12 @@ class Recording:
 
 def _lost(folder: Path, records: list[ItemRecord], dead: list[str]) -> list[ItemRecord]:
     """The tests that ran a cluster and never reported, from what they left in the folder of the run."""
-    from pytest_gputrace.plugin.evidence import MANIFEST, read_manifest
+    from pytest_gputrace.plugin.evidence import MANIFEST, encodable, read_manifest
 
     reported = {record["folder"] for record in records}
     lost = []
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
-        evidence = None if str(path.parent) in reported else read_manifest(path)
+        evidence = None if encodable(str(path.parent)) in reported else read_manifest(path)
         if evidence is not None:
             died = f"lost with its worker {evidence.worker}"
             lost.append(evidence.record(lost=died if evidence.worker in dead else "lost: it never reported its end"))

@@ -69,6 +69,11 @@ def summary(records: Sequence[ItemRecord]) -> list[str]:
     blocks = [record for record in records if record["clusters"] or record["lost"]]
     if not blocks:
         return ["not checked: no test ran a cluster or checked a folder for completeness"]
+    # A name may hold anything, also what clears a terminal or looks like a line of ours.
+    return ["".join(char if char.isprintable() else ascii(char)[1:-1] for char in line) for line in _lines(blocks)]
+
+
+def _lines(blocks: Sequence[ItemRecord]) -> list[str]:
     lines = [line for record in blocks for line in _test(record)]
     clusters = [cluster for record in blocks for cluster in record["clusters"]]
     if len(clusters) > 1:

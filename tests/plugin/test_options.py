@@ -60,6 +60,7 @@ def test_absolute_and_home(pytester: pytest.Pytester, tmp_path_factory: pytest.T
     ("ini", "args", "message"),
     [
         ("", ["--gputrace-dir="], "--gputrace-dir: expected a folder, got an empty text"),
+        ("", ["--gputrace-dir=~nobody-of-that-name/x"], "names no folder (Could not determine home directory"),
         ("gputrace_dir =", [], "gputrace_dir in the ini file: expected a folder, got an empty text"),
         ("gputrace = perhaps", [], "gputrace in the ini file: expected true or false (invalid truth value 'perhaps')"),
         ("", ["--gputrace", "--gputrace-dir=taken"], "/taken is a file, so no traces can be kept in "),

@@ -265,6 +265,10 @@ def test_a_broken_file_tells_whose_it_is(tmp_path: Path) -> None:
         ((MARKS[0], MARKS[0]), "1 of 3 marks (missing: 1, 2) and a mark more than once (number 0)"),
         ((CAPTURE.mark(0, 1), CAPTURE.mark(0, 2)), "marks that disagree on how many there are (1, 2)"),
         ((CAPTURE.mark(0, 20),), "1 of 20 marks (missing: 1, 2, 3, 4, 5, 6, 7, 8 and 11 more)"),
+        (
+            (CAPTURE.mark(0, 10**15),),
+            f"1 of {10**15} marks (missing: 1, 2, 3, 4, 5, 6, 7, 8 and {10**15 - 9} more)",
+        ),
         ((CAPTURE.mark(0, 0),), "a mark beyond the last (number 0 of 0)"),
     ],
 )

@@ -128,3 +128,10 @@ def test_a_test_that_was_lost() -> None:
     ]
     assert not any("node identity" in line for line in lines)
     assert summary([item(lost="lost")])[2] == "  not checked: it had begun no cluster"
+
+
+def test_a_hostile_name_cannot_forge_a_line() -> None:
+    hostile = "x\x1b[2J\ntotal: 9 tests, 128 of 128 captures kept"
+    lines = summary([item(cluster(lost=[hostile], kept=7))])
+    assert all(line.isprintable() for line in lines)
+    assert any(r"x\x1b[2J\ntotal: 9 tests" in line for line in lines)
