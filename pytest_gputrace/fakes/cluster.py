@@ -8,29 +8,45 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pytest_gputrace.errors import ClusterError
+from pytest_gputrace.fakes.aims import Aim
+from pytest_gputrace.fakes.events import VENDORS
+from pytest_gputrace.fakes.faults import Fault
 from pytest_gputrace.fakes.isolation import namespaces
 from pytest_gputrace.fakes.job import Job
 from pytest_gputrace.fakes.launchers import LAUNCHERS, clean_environment, launcher_environment
-from pytest_gputrace.fakes.outcome import ClusterRun, Outcome, check_all, read_outcome
+from pytest_gputrace.fakes.outcome import ClusterRun, Outcome, read_outcome
 from pytest_gputrace.fakes.plan import NodePlan, RunPlan, WorkerPlan
 from pytest_gputrace.fakes.rankdirs import make_rank_dirs
 from pytest_gputrace.fakes.supervisor import supervise
+from pytest_gputrace.fakes.validate import (
+    check_flag,
+    check_legacy_template,
+    check_seconds,
+    check_text,
+    check_texts,
+    check_variables,
+    configuration_names,
+    one_of,
+    whole,
+)
 from pytest_gputrace.model import Capture, WorkerId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_gputrace.fakes.events import Vendor
-    from pytest_gputrace.fakes.faults import Fault
     from pytest_gputrace.fakes.launchers import Launcher
 
 __all__ = ["Cluster", "ClusterRun", "Outcome"]
 
 T = TypeVar("T")
+_IDENTITIES = ("auto", "namespaces", "patched")
+_HOSTNAME_BYTES = 64  # HOST_NAME_MAX of Linux
 
 
 class Cluster:
@@ -42,6 +58,9 @@ class Cluster:
         ranks: workers on each node for each configuration.
         configurations: SuperBench configuration names; each is a job of its own with ranks from 0.
         model: SuperBench's model name, a part of the legacy file name.
+        legacy_name: how the exporter names the file that workers share, for the faults that strike it and for
+            ``Job.legacy_name``: a template with ``{model}``, ``{local_rank}``, ``{rank}``, ``{node}`` and
+            ``{configuration}``.
         launcher: whose environment variables the workers get.
         vendor: the kind of build that ``torch`` is made to look like.
         shared_trace_dir: one trace folder for all workers, else each worker's rank folder.
@@ -56,7 +75,8 @@ class Cluster:
         seed: for the made-up events.
 
     Raises:
-        ValueError: a number is below 1, a name is unknown or given twice, or host names are too few or too many.
+        TypeError: an argument is of the wrong kind, such as one text for a list.
+        ValueError: a number is below 1, a name is unknown, unusable or given twice, or host names are too few or many.
     """
 
     def __init__(
@@ -67,6 +87,7 @@ class Cluster:
         ranks: int = 2,
         configurations: Sequence[str] = ("model-benchmarks:experiment/fp16",),
         model: str = "resnet50",
+        legacy_name: str = "torch-profiler-sb-{model}-{local_rank}.json",
         launcher: Launcher = "torchrun",
         vendor: Vendor = "cuda",
         shared_trace_dir: bool = True,
@@ -79,26 +100,26 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         seed: int = 0,
     ) -> None:
-        if min(nodes, ranks, rounds, len(configurations)) < 1:
-            raise ValueError("Cluster: nodes, ranks, rounds and the number of configurations must be at least 1")
-        if launcher not in LAUNCHERS:
-            raise ValueError(f"Cluster: launcher {launcher!r} is not one of {', '.join(LAUNCHERS)}")
-        if len(set(configurations)) != len(configurations):
-            raise ValueError(f"Cluster: a configuration is given twice in {list(configurations)}")
+        nodes, ranks = whole("Cluster", "nodes", nodes), whole("Cluster", "ranks", ranks)
+        rounds = whole("Cluster", "rounds", rounds)
+        one_of("Cluster", "launcher", launcher, LAUNCHERS)
+        one_of("Cluster", "vendor", vendor, VENDORS)
+        one_of("Cluster", "node_identity", node_identity, _IDENTITIES)
+        check_text("Cluster", "model", model)
+        check_seconds("Cluster", "deadline_s", deadline_s)
+        check_flag("Cluster", "shared_trace_dir", shared_trace_dir)
         if trace_dir is not None and not shared_trace_dir:
             raise ValueError("Cluster: trace_dir is the shared folder; it cannot be given with shared_trace_dir=False")
-        names = [f"node{index}" for index in range(nodes)] if hostnames is None else list(hostnames)
-        if len(names) != nodes:
-            raise ValueError(f"Cluster: {len(names)} host names for {nodes} nodes")
-        for fault in faults:
-            names = fault.hostnames(names)
+        self.faults = _faults(faults)
+        self.hostnames = _hostnames(hostnames, nodes, self.faults)
         self.root = Path(root).absolute()
         self.nodes, self.ranks, self.rounds = nodes, ranks, rounds
-        self.configurations = tuple(configurations)
+        self.configurations = configuration_names("Cluster", configurations)
+        self.legacy_name = check_legacy_template("Cluster", legacy_name, model)
         self.model, self.launcher, self.vendor, self.seed = model, launcher, vendor, seed
         self.shared_trace_dir = shared_trace_dir
-        self.faults, self.hostnames = tuple(faults), tuple(names)
-        self.node_identity, self.deadline_s, self.env = node_identity, deadline_s, dict(env or {})
+        self.node_identity, self.deadline_s = node_identity, deadline_s
+        self.env = check_variables("Cluster", "env", {} if env is None else env)
         self._trace_dir = self.root / "traces" if trace_dir is None else Path(trace_dir).absolute()
 
     @property
@@ -137,11 +158,17 @@ class Cluster:
 
         Args:
             function: gets the worker's ``Job``.
-            check: raise when a worker died, raised or gave a result that cannot be pickled; else just return.
+            check: raise when a worker died, raised or gave a result that cannot be pickled, and when a fault selected
+                nobody or never struck; else just return.
 
         Raises:
-            ClusterError: a worker failed (with ``check``), the deadline passed (always), or a node could not be made.
+            ClusterError: with ``check``, a worker failed or a fault struck nobody; always, the deadline passed, a node
+                could not be made, or a fault's ``who`` raised.
+            TypeError: ``function`` cannot be called.
         """
+        __tracebackhide__ = True
+        if not callable(function):
+            raise TypeError(f"Cluster.run: {function!r} cannot be called; give the function itself: run(export)")
         began = time.monotonic()
         if sys.platform != "linux":
             raise ClusterError(f"simulated nodes need Linux; this is {sys.platform}")
@@ -151,14 +178,20 @@ class Cluster:
         identity: Literal["namespaces", "patched"] = "patched" if how is None else "namespaces"
         nodes = self._plan()
         workers = [worker for node in nodes for worker in node.workers]
-        for fault in self.faults:
-            fault.before_start([worker.job for worker in workers])
-        plan = RunPlan(function, self.faults, identity, how, began + self.deadline_s, os.getpid())
+        aims = [Aim(fault, workers) for fault in self.faults]
+        for aim in aims:
+            aim.before_start()
+        plan = RunPlan(function, aims, identity, how, began + self.deadline_s, os.getpid())
         ended = supervise(nodes, plan)
-        outcomes = tuple(read_outcome(worker, ended.get(worker.index)) for worker in workers)
+        outcomes = tuple(
+            read_outcome(worker, ended.get(worker.index), tuple(str(aim) for aim in aims if aim.struck_in(worker.job)))
+            for worker in workers
+        )
+        requested = tuple(aim.requested(outcomes) for aim in aims)
+        run: ClusterRun[T] = ClusterRun(outcomes, identity, time.monotonic() - began, requested)
         if check:
-            check_all(outcomes, ", ".join(map(str, self.faults)))
-        return ClusterRun(outcomes, identity, time.monotonic() - began)
+            run.check()
+        return run
 
     def _plan(self) -> list[NodePlan]:
         """Make the folders and say what each process is."""
@@ -199,7 +232,10 @@ class Cluster:
             f"node{node}", node * self.ranks + local_rank, local_rank, self.nodes * self.ranks, self.ranks
         )
         trace_dir = self._trace_dir if self.shared_trace_dir else rank_dir
-        return Job(self.model, configuration, worker, trace_dir, rank_dir, self.rounds, self.vendor, self.seed)
+        legacy = self.legacy_name.format(
+            model=self.model, local_rank=local_rank, rank=worker.rank, node=worker.node, configuration=configuration
+        )
+        return Job(self.model, configuration, worker, trace_dir, rank_dir, self.rounds, self.vendor, self.seed, legacy)
 
     def _launcher_environment(self, job: Job, node_index: int, hostname: str) -> dict[str, str]:
         worker = job.worker
@@ -207,3 +243,36 @@ class Cluster:
             self.launcher, node_index=node_index, nodes=self.nodes, rank=worker.rank, local_rank=worker.local_rank,
             world_size=worker.world_size, local_world_size=self.ranks, hostname=hostname,
         )  # fmt: skip
+
+
+def _faults(given: object) -> tuple[Fault, ...]:
+    """``given`` as a tuple of faults; refuse what is none, and say what was probably meant."""
+    accepted = "give a list of faults, such as faults=[faults.truncate_legacy('every-open')]"
+    if isinstance(given, Fault):
+        raise TypeError(f"Cluster: faults={given} is one fault; give a list: faults=[{given}]")
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        if callable(given):
+            raise TypeError(f"Cluster: faults: {getattr(given, '__name__', given)} was not called; {accepted}")
+        raise TypeError(f"Cluster: faults={given!r} is no list of faults; {accepted}")
+    found = []
+    for fault in given:
+        if not isinstance(fault, Fault):
+            name = getattr(fault, "__name__", "")
+            why = f"{name} was not called" if callable(fault) and name else f"{fault!r} is no fault"
+            raise TypeError(f"Cluster: faults: {why}; {accepted}")
+        found.append(fault)
+    return tuple(found)
+
+
+def _hostnames(given: object, nodes: int, faults: Sequence[Fault]) -> tuple[str, ...]:
+    names = [f"node{index}" for index in range(nodes)]
+    if given is not None:
+        names = check_texts("Cluster", "hostnames", given, "host name", "['gpu-a', 'gpu-b']")
+    if len(names) != nodes:
+        raise ValueError(f"Cluster: hostnames={given!r}: {len(names)} host names for {nodes} nodes")
+    for fault in faults:
+        names = fault.hostnames(names)
+    for name in names:
+        if len(check_text("Cluster", "host name", name).encode()) > _HOSTNAME_BYTES:
+            raise ValueError(f"Cluster: host name {name!r} is longer than {_HOSTNAME_BYTES} bytes")
+    return tuple(names)

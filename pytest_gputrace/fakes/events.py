@@ -9,15 +9,17 @@ import random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_gputrace.fakes.functionevent import DeviceType, EventMetadata, FakeEvent, Interval, Kernel, device_types
+from pytest_gputrace.fakes.validate import one_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_gputrace.model import Capture
 
-__all__ = ["DeviceType", "EventMetadata", "FakeEvent", "Interval", "Kernel", "Vendor", "fake_events"]
+__all__ = ["VENDORS", "DeviceType", "EventMetadata", "FakeEvent", "Interval", "Kernel", "Vendor", "fake_events"]
 
 Vendor = Literal["cuda", "hip"]
+VENDORS: tuple[Vendor, ...] = ("cuda", "hip")
 
 
 class _Op(NamedTuple):
@@ -212,7 +214,13 @@ def fake_events(
         steps: number of ``ProfilerStep*`` annotations.
         ops_per_step: host operations in each step, each with a launch and device work.
         values: numbers that JSON cannot hold (NaN, infinities, complex), put among inputs and times.
+
+    Raises:
+        ValueError: the vendor is neither ``cuda`` nor ``hip``, or a number is negative.
     """
+    one_of("fake_events", "vendor", vendor, VENDORS)
+    whole("fake_events", "steps", steps, 0)
+    whole("fake_events", "ops_per_step", ops_per_step, 0)
     build = _Builder(random.Random(f"{seed}/{capture.mark()}"), capture, vendor)
     total = steps + 2
     build.mark(capture.mark(0, total))

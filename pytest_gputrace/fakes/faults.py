@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_gputrace.fakes.events import fake_events
 from pytest_gputrace.fakes.files import event_list, kineto_text, trace_dict
 from pytest_gputrace.fakes.kills import kill_now, killed_at_byte, refuse_outside_workers
 from pytest_gputrace.fakes.moments import MOMENTS, Injection, Moment
+from pytest_gputrace.fakes.validate import check_who, one_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,9 +44,9 @@ STALE_ROUND = 999
 """The round that the marks of ``stale_files`` name; no run comes near it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Who:
-    """Which workers a fault strikes: those that agree with every field given."""
+    """Which workers a fault strikes: those that agree with every field given. Nodes are ``node0``, ``node1``, ..."""
 
     node: str | None = None
     rank: int | None = None
@@ -57,14 +59,24 @@ class Who:
 
     def __str__(self) -> str:
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return f"Who({', '.join(f'{name}={value!r}' for name, value in given.items() if value is not None)})"
+        return f"Who({', '.join(f'{name}={_shown(value)}' for name, value in given.items() if value is not None)})"
+
+    __repr__ = __str__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fault:
-    """Base of all faults; by itself it does nothing."""
+    """Base of all faults; by itself it does nothing.
+
+    ``strikes_at_setup`` says that it is done when the run begins, ``kills`` that its workers die by SIGKILL.
+    """
 
     who: Callable[[Job], bool] | None = dataclasses.field(default=None, kw_only=True)
+    strikes_at_setup: ClassVar[bool] = False
+    kills: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_who(self._name(), self.who)
 
     def selects(self, job: Job) -> bool:
         """Whether this worker is struck."""
@@ -75,28 +87,57 @@ class Fault:
         return list(names)
 
     def before_start(self, jobs: Sequence[Job]) -> None:
-        """What happens to the folders before any worker starts."""
+        """What happens to the folders before any worker starts; ``jobs`` are those it selects."""
 
     def applied(self, job: Job) -> AbstractContextManager[Injection | None]:
         """The fault at work in this process, around the call of an exporter."""
         return contextlib.nullcontext()
 
+    def advice(self, jobs: Sequence[Job]) -> str:
+        """Why it may have struck none of ``jobs``, and what to do about it."""
+        return "what it waits for did not come"
+
+    @classmethod
+    def _name(cls) -> str:
+        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).lstrip("_")
+
     def __str__(self) -> str:
-        name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in type(self).__name__)
         given = [
-            f"{field.name}={value if isinstance(value, Who) else repr(value)}"
+            f"{field.name}={_shown(value)}"
             for field in dataclasses.fields(self)
             if (value := getattr(self, field.name)) != field.default
         ]
-        return f"{name.lstrip('_')}({', '.join(given)})"
+        return f"{self._name()}({', '.join(given)})"
+
+    __repr__ = __str__
 
 
-def _check(at: object) -> None:
-    if at not in MOMENTS:
-        raise ValueError(f"moment {at!r} is not one of {', '.join(MOMENTS)}")
+def _shown(value: Any) -> str:
+    """As it was written; a function by its name, for its address is another in each run."""
+    if isinstance(value, functools.partial):
+        return f"partial({_shown(value.func)})"
+    name = getattr(value, "__name__", None)
+    if callable(value) and isinstance(name, str):
+        return name
+    text = repr(value)
+    return f"{type(value).__name__}()" if text == object.__repr__(value) else text
 
 
-@dataclass(frozen=True)
+def _check(where: str, at: object) -> None:
+    one_of(where, "moment", at, MOMENTS)
+
+
+def _legacy_files(jobs: Sequence[Job]) -> str:
+    names = list(dict.fromkeys(job.legacy_name for job in jobs))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"it looked for {', '.join(names[:3])}{more} in the trace folder"
+
+
+_OTHER_NAME = "if the exporter's own file has another name, say so with Cluster(legacy_name=...)"
+_NO_EVENT = "no file below the trace folder was opened, renamed, linked, removed or cut"
+
+
+@dataclass(frozen=True, repr=False)
 class TruncateLegacy(Fault):
     """See ``truncate_legacy``."""
 
@@ -109,16 +150,28 @@ class TruncateLegacy(Fault):
 
         def strike() -> bool:
             if self.at == "start":
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-            if not path.exists():
-                return False
-            os.truncate(path, self.to_bytes)
-            return True
+            longer = path.exists() and path.stat().st_size > self.to_bytes
+            if longer:
+                os.truncate(path, self.to_bytes)
+            return longer or self.at == "start"
 
         return Injection(str(self), job, self.at, strike)
 
+    def advice(self, jobs: Sequence[Job]) -> str:
+        """Which file was not there to be cut."""
+        length = f"held more than {self.to_bytes} bytes"
+        why = {
+            "start": "and could neither make nor cut it before the start",
+            "legacy-written": f"and no worker wrote one that {length}",
+            "every-open": f"and at no file event of the workers there was one that {length}",
+            "end": f"and after the return there was none that {length}",
+        }[self.at]
+        return f"{_legacy_files(jobs)} {why}; {_OTHER_NAME}, or choose another moment"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class OverwriteLegacy(Fault):
     """See ``overwrite_legacy``."""
 
@@ -131,18 +184,33 @@ class OverwriteLegacy(Fault):
         content = json.dumps(event_list(other), sort_keys=True)  # now: a strike must not take long
 
         def strike() -> bool:
+            if self.at == "start":
+                path.parent.mkdir(parents=True, exist_ok=True)
+            elif not path.exists():
+                return False
             path.write_text(content, encoding="utf-8")
             return True
 
         return Injection(str(self), job, self.at, strike)
 
+    def advice(self, jobs: Sequence[Job]) -> str:
+        """Which file was not there to be written over."""
+        why = {
+            "start": "and could not write it before the start",
+            "legacy-written": "and no worker wrote it",
+            "every-open": "and at no file event of the workers it was there",
+            "end": "and after the return it was not there",
+        }[self.at]
+        return f"{_legacy_files(jobs)} {why}; {_OTHER_NAME}, or choose another moment"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Sigkill(Fault):
     """See ``sigkill``."""
 
     at: Moment | int | None = None
     at_byte: int | None = None
+    kills: ClassVar[bool] = True
 
     def applied(self, job: Job) -> AbstractContextManager[Injection | None]:
         """Let the process die at the moment."""
@@ -152,6 +220,16 @@ class Sigkill(Fault):
         assert self.at is not None
         return Injection(str(self), job, self.at, kill_now)
 
+    def advice(self, jobs: Sequence[Job]) -> str:
+        """What a worker did not do."""
+        if self.at_byte is not None:
+            return f"no file grew past {self.at_byte} bytes; choose a smaller at_byte"
+        if self.at == "legacy-written":
+            return f"{_legacy_files(jobs)} and no worker wrote it; {_OTHER_NAME}, or choose another moment"
+        if self.at == "every-open":
+            return f"{_NO_EVENT}; choose another moment"
+        return f"no worker came to file event {self.at} below the trace folder; choose an earlier one"
+
 
 @contextlib.contextmanager
 def _without_record(at_byte: int) -> Iterator[None]:
@@ -159,29 +237,30 @@ def _without_record(at_byte: int) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EqualHosts(Fault):
     """See ``equal_hosts``."""
 
     hostname: str = "localhost"
+    strikes_at_setup: ClassVar[bool] = True
 
     def hostnames(self, names: Sequence[str]) -> list[str]:
         """One name for all nodes."""
         return [self.hostname] * len(names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaleFiles(Fault):
     """See ``stale_files``."""
+
+    strikes_at_setup: ClassVar[bool] = True
 
     def before_start(self, jobs: Sequence[Job]) -> None:
         """Put the files of an earlier run into the trace folders."""
         for index, job in enumerate(jobs):
-            if not self.selects(job):
-                continue
             capture = job.capture(STALE_ROUND)
             events = fake_events(capture, vendor=job.vendor, seed=job.seed)
-            job.trace_dir.mkdir(parents=True, exist_ok=True)
+            job.legacy_path.parent.mkdir(parents=True, exist_ok=True)
             job.legacy_path.write_text(json.dumps(event_list(events), sort_keys=True), encoding="utf-8")
             # The name that torch's tensorboard_trace_handler gives: host, process and time.
             name = f"{capture.node}_{1000 + capture.rank}.{1_790_000_000_000_000_000 + index}.pt.trace.json"
@@ -189,7 +268,7 @@ class StaleFiles(Fault):
             (job.trace_dir / name).write_text(kineto_text(trace), encoding="utf-8")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BadValues(Fault):
     """See ``bad_values``."""
 
@@ -225,15 +304,19 @@ def truncate_legacy(at: Moment, to_bytes: int = 0, who: Callable[[Job], bool] | 
 
     ``start`` is before the exporter is called (an empty file is made where there is none), ``legacy-written`` at the
     first file event on another path after this worker's legacy file changed, ``every-open`` at every file event below
-    the trace folder, ``end`` after the exporter returned.
+    the trace folder, ``end`` after the exporter returned. A file that is no longer than that is left as it is.
     """
-    _check(at)
+    _check("truncate_legacy", at)
+    whole("truncate_legacy", "to_bytes", to_bytes, 0)
     return TruncateLegacy(at, to_bytes, who=who)
 
 
 def overwrite_legacy(at: Moment, who: Callable[[Job], bool] | None = None) -> Fault:
-    """Somebody writes another worker's complete capture over this worker's legacy file: same records, other marks."""
-    _check(at)
+    """Somebody writes another worker's complete capture over this worker's legacy file: same records, other marks.
+
+    Moments are those of ``truncate_legacy``; but for ``start``, nothing is written where there is no such file.
+    """
+    _check("overwrite_legacy", at)
     return OverwriteLegacy(at, who=who)
 
 
@@ -246,8 +329,12 @@ def sigkill(
     """
     if (at is None) == (at_byte is None):
         raise ValueError("sigkill: give either a moment (or the number of a file event) or at_byte")
-    if at is not None and not isinstance(at, int):
-        _check(at)
+    if at_byte is not None:
+        whole("sigkill", "at_byte", at_byte, 0)
+    elif isinstance(at, int):
+        whole("sigkill", "at", at)
+    else:
+        _check("sigkill", at)
     return Sigkill(at, at_byte, who=who)
 
 

@@ -22,7 +22,7 @@ class Job:
     """One worker's share of a run.
 
     ``legacy_name`` is the file name SuperBench's exporter would use: model and local rank, nothing else; empty means
-    to build it. ``rank_dir`` is the current directory of the process. ``plan`` counts the profiles this process made.
+    to build it. A cluster fills it from its own ``legacy_name``. ``rank_dir`` is the current directory of the process. ``plan`` counts the profiles this process made.
     """
 
     model: str

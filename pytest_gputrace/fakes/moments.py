@@ -47,10 +47,13 @@ class Injection:
         job: the worker; file events below its trace folder count.
         at: a moment, or the number of a file event, from 1.
         strike: does the damage; returns whether there was anything to damage.
+
+    ``on_strike`` is called after each strike that did something.
     """
 
     def __init__(self, label: str, job: Job, at: Moment | int, strike: Callable[[], bool]) -> None:
         self.label, self.at, self.fired = label, at, 0
+        self.on_strike: Callable[[], None] | None = None
         self._strike = strike
         self._roots = {os.path.abspath(job.trace_dir), os.path.realpath(job.trace_dir)}
         self._legacy = {os.path.join(root, job.legacy_name) for root in self._roots}
@@ -82,9 +85,12 @@ class Injection:
     def fire(self) -> None:
         """Strike now. A strike that the system refuses did not happen: the exporter must not see its error."""
         try:
-            self.fired += bool(self._strike())
+            struck = bool(self._strike())
         except OSError:
             return
+        self.fired += struck
+        if struck and self.on_strike is not None:
+            self.on_strike()
 
     def on_event(self, paths: list[str]) -> None:
         """Look at one file event, before it happens."""

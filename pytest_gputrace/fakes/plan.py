@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_gputrace.fakes.faults import Fault
+    from pytest_gputrace.fakes.aims import Aim
     from pytest_gputrace.fakes.isolation import Namespaces
     from pytest_gputrace.fakes.job import Job
 
@@ -48,7 +48,7 @@ class RunPlan:
     """What all processes of a run share. The pipe ends are filled in just before the first fork."""
 
     function: Callable[[Job], Any]
-    faults: Sequence[Fault]
+    faults: Sequence[Aim]
     identity: NodeIdentity
     namespaces: Namespaces | None
     deadline: float

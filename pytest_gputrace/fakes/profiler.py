@@ -16,8 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_gputrace.fakes.events import fake_events
+from pytest_gputrace.fakes.events import VENDORS, fake_events
 from pytest_gputrace.fakes.files import kineto_text, trace_dict
+from pytest_gputrace.fakes.validate import one_of
 from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class CapturePlan:
     steps: int = 2
     values: tuple[complex, ...] = ()
     taken: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("profile", "vendor", self.vendor, VENDORS)
 
     def take(self) -> Capture:
         """The next round's capture."""
@@ -95,6 +99,7 @@ class FakeProfile:
         self.profiler: Any = None
         self._events: list[FakeEvent] = []
         self._saved = self._stopped = False
+        self._began_ns = 0
 
     def __enter__(self) -> Self:
         self.start()
@@ -109,6 +114,7 @@ class FakeProfile:
         """Begin to record; a profile that records at this moment loses its session, as in torch."""
         FakeProfile._recording = self
         self._events, self._stopped, self._saved = [], False, False
+        self._began_ns = time.time_ns()
         self.profiler = SimpleNamespace(kineto_results=None)
 
     def stop(self) -> None:
@@ -118,7 +124,7 @@ class FakeProfile:
         stolen = FakeProfile._recording is not self
         if not stolen:
             FakeProfile._recording = None
-        start_ns = 0 if stolen else time.time_ns()
+        start_ns = 0 if stolen else self._began_ns
         self.profiler.kineto_results = SimpleNamespace(trace_start_ns=lambda: start_ns)
         self._events = [] if stolen else self._make_events()
         if not self._stopped:

@@ -5,16 +5,15 @@ Written out on its own: whoever recognises such folders must not have made them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from pytest_gputrace.fakes.validate import configuration_names, whole
 
 __all__ = ["RankDirs", "make_rank_dirs", "outside_layout"]
 
 
-class RankDirs(Mapping[tuple[str, int], "Path"]):
+class RankDirs(Mapping[tuple[str, int], Path]):
     """The folders that were made: ``dirs[configuration, rank]`` is a path."""
 
     def __init__(self, root: Path, folders: Mapping[tuple[str, int], Path]) -> None:
@@ -34,7 +33,7 @@ class RankDirs(Mapping[tuple[str, int], "Path"]):
         return f"RankDirs({str(self.root)!r}, {len(self)} folders)"
 
 
-def make_rank_dirs(root: Path, configurations: Sequence[str], ranks: int | Sequence[int]) -> RankDirs:
+def make_rank_dirs(root: Path | str, configurations: Sequence[str], ranks: int | Sequence[int]) -> RankDirs:
     """Make ``ROOT/benchmarks/CONFIGURATION/rankN`` for every configuration and local rank.
 
     The configuration is used as a path as it is: ``:`` stays, ``/`` makes nested folders.
@@ -43,15 +42,30 @@ def make_rank_dirs(root: Path, configurations: Sequence[str], ranks: int | Seque
         root: SuperBench's output folder of one node.
         configurations: names such as ``model-benchmarks:gpt`` or ``nccl-bw:default``.
         ranks: how many local ranks, or which.
+
+    Raises:
+        TypeError: the configurations are one text, or something is no text or no whole number.
+        ValueError: a configuration is no relative path of plain names or given twice, or there are no ranks.
     """
-    numbers = range(ranks) if isinstance(ranks, int) else ranks
+    root = Path(root)
+    names = configuration_names("make_rank_dirs", configurations)
+    numbers = _numbers(ranks)
     folders = {}
-    for configuration in configurations:
+    for configuration in names:
         for rank in numbers:
             folder = root / "benchmarks" / configuration / f"rank{rank}"
             folder.mkdir(parents=True, exist_ok=True)
             folders[configuration, rank] = folder
     return RankDirs(root, folders)
+
+
+def _numbers(ranks: int | Sequence[int]) -> Sequence[int]:
+    if isinstance(ranks, str | bytes) or not isinstance(ranks, Iterable):
+        return range(whole("make_rank_dirs", "ranks", ranks))
+    numbers = [whole("make_rank_dirs", "rank", rank, 0) for rank in ranks]
+    if not numbers:
+        raise ValueError(f"make_rank_dirs: ranks={ranks!r} is empty; give how many ranks, or which")
+    return numbers
 
 
 def outside_layout(root: Path) -> dict[str, Path]:

@@ -146,7 +146,9 @@ class _Run:
         """Let all workers go at once, with a byte for each; one that died on the way is not waited for."""
         if not self.opened and self.ready | self.ended.keys() >= self.workers.keys():
             self.opened = True
-            os.write(self.go, b"g" * len(self.workers))
+            # Nobody may be left to read it. How each of them died is told by what they left.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self.go, b"g" * len(self.workers))
 
     def _reap(self) -> None:
         for pid in list(self.agents):

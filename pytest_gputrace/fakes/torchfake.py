@@ -12,7 +12,9 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from pytest_gputrace.fakes.events import VENDORS
 from pytest_gputrace.fakes.profiler import CapturePlan, FakeProfile, profile_class
+from pytest_gputrace.fakes.validate import one_of, whole
 from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
@@ -53,7 +55,13 @@ def fake_torch(
 
     Yields:
         The class that stands in for ``torch.profiler.profile``.
+
+    Raises:
+        ValueError: the vendor is neither ``cuda`` nor ``hip``, or a number is negative.
     """
+    one_of("fake_torch", "vendor", vendor, VENDORS)
+    whole("fake_torch", "steps", steps, 0)
+    whole("fake_torch", "device_count", device_count, 0)
     plan = CapturePlan(capture or Capture("node0", 0, "fake"), vendor, seed, steps, values)
     with fake_torch_for(plan, device_count=device_count) as profile:
         yield profile

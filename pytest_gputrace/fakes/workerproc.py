@@ -64,8 +64,10 @@ def run_worker(worker: WorkerPlan, node: NodePlan, plan: RunPlan, parent: int) -
         _take_place(worker)
         kills.allow()
         status = _work(worker, node, plan)
-    except BaseException:  # noqa: BLE001  # a process border: it ends in the log and an exit code
+    except BaseException as error:  # noqa: BLE001  # a process border: it ends in the log, a result and an exit code
         traceback.print_exc()
+        with contextlib.suppress(Exception):
+            _leave(worker, _describe(error))
     finally:
         with contextlib.suppress(OSError, ValueError):  # closed by the function, or a full disk: nothing to save
             sys.stdout.flush()
@@ -107,11 +109,12 @@ def _started(plan: RunPlan) -> bool:
 
 
 def _call(worker: WorkerPlan, plan: RunPlan, around: list[AbstractContextManager[Any]]) -> tuple[dict[str, Any], int]:
-    result: dict[str, Any] = {"error": None, "injected": []}
+    result: dict[str, Any] = {"error": None}
     status = 0
     value: Any = None
     with contextlib.ExitStack() as stack:
-        records = [stack.enter_context(context) for context in around]
+        for context in around:
+            stack.enter_context(context)
         result["started_ns"] = time.monotonic_ns()
         try:
             value = plan.function(worker.job)
@@ -120,7 +123,6 @@ def _call(worker: WorkerPlan, plan: RunPlan, around: list[AbstractContextManager
             if isinstance(error, SystemExit):
                 status = error.code if isinstance(error.code, int) else int(error.code is not None)
         result["ended_ns"] = time.monotonic_ns()
-    result["injected"] = [str(record) for record in records if record is not None and record.fired]
     if result["error"] is None:
         try:
             result["value"] = pickle.dumps(value)
@@ -134,15 +136,25 @@ def _describe(error: BaseException) -> dict[str, Any]:
     """The error as text, and as an object where it can travel."""
     # The first frame is this module's: it says nothing about the failure.
     trace = error.__traceback__.tb_next if error.__traceback__ else None
+    name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
     described: dict[str, Any] = {
         "error": "".join(traceback.format_exception(type(error), error, trace)),
-        "error_type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
+        "error_type": name,
+        "headline": ": ".join([name, *_first_line(error)]),
     }
     try:
         described["exception"] = pickle.dumps(error)
     except Exception:  # noqa: BLE001  # many exceptions cannot be pickled; their text is there already
         described["exception"] = None
     return described
+
+
+def _first_line(error: BaseException) -> list[str]:
+    """The first line of what the error says, where it says anything: the last one may read like a success."""
+    try:
+        return str(error).strip().splitlines()[:1]
+    except Exception:  # noqa: BLE001  # the class's own code; the traceback shows that it failed
+        return []
 
 
 def _leave(worker: WorkerPlan, result: dict[str, Any]) -> None:

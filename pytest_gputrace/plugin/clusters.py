@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from pytest_gputrace.errors import ClusterError, GputraceError
 from pytest_gputrace.fakes import Cluster, ClusterRun
-from pytest_gputrace.fakes.outcome import check_all
+from pytest_gputrace.fakes.validate import did_you_mean
 from pytest_gputrace.naming import encode_field
 from pytest_gputrace.plugin.evidence import Entry, Evidence, writes_of_run
 
@@ -23,6 +24,7 @@ __all__ = ["ClusterFactory", "RecordedCluster"]
 
 T = TypeVar("T")
 _LABEL_LIMIT = 60
+_OPTIONS = tuple(name for name in inspect.signature(Cluster).parameters if name != "root")
 
 
 class RecordedCluster(Cluster):
@@ -56,7 +58,7 @@ class RecordedCluster(Cluster):
         self._entry.writes = self.writes
         self._entry.failed = [str(outcome) for outcome in run.failures]
         if check:
-            check_all(run.outcomes, ", ".join(map(str, self.faults)))
+            run.check()
         return run
 
     @property
@@ -89,6 +91,9 @@ class ClusterFactory:
             raise pytest.UsageError(f"gputrace_cluster: this test has a cluster {name!r} already; give another label")
         if "root" in options:
             raise pytest.UsageError("gputrace_cluster: root is chosen by the fixture; use Cluster for another one")
+        unknown = [option for option in options if option not in _OPTIONS]
+        if unknown:
+            raise pytest.UsageError(_unknown(unknown[0]))
         root = self._folder / encode_field(name, limit=_LABEL_LIMIT)
         try:
             cluster = RecordedCluster(root, label=label or "", evidence=self._evidence, **options)
@@ -96,3 +101,9 @@ class ClusterFactory:
             raise pytest.UsageError(f"gputrace_cluster: {error}") from error
         self._labels.add(name)
         return cluster
+
+
+def _unknown(option: str) -> str:
+    known = ("label", *_OPTIONS)
+    hint = did_you_mean(option, known) or "."
+    return f"gputrace_cluster: there is no option {option!r}{hint} The options are {', '.join(known)}"

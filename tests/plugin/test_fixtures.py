@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace import Capture, export_events
+from pytest_gputrace.errors import ClusterError
 from pytest_gputrace.plugin import fixtures
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def test_gputrace_cluster_runs(gputrace_cluster: ClusterFactory) -> None:
         ({"root": "x"}, "gputrace_cluster: root is chosen by the fixture"),
         ({"nodes": 0}, "must be at least 1"),
         ({"launcher": "none"}, "gputrace_cluster: Cluster: launcher 'none' is not one of "),
-        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
+        ({"colour": "red"}, "there is no option 'colour'. The options are label, nodes, ranks, configurations, "),
+        ({"node": 2}, "there is no option 'node'; did you mean 'nodes'? The options are "),
+        ({"configurations": "a"}, "gputrace_cluster: Cluster: configurations='a' is one text; give a list"),
     ],
 )
 def test_gputrace_cluster_used_wrongly(gputrace_cluster: ClusterFactory, options: dict[str, Any], message: str) -> None:
@@ -137,6 +140,26 @@ def test_gputrace_cluster_used_wrongly(gputrace_cluster: ClusterFactory, options
         gputrace_cluster(**options)
     assert message in str(caught.value)
     gputrace_cluster(label="a failed one takes no name")
+
+
+@on_linux
+def test_gputrace_cluster_tells_a_fault_that_struck_nobody(
+    gputrace_cluster: ClusterFactory, gputrace_fault: ModuleType
+) -> None:
+    def other_name(job: Job) -> None:
+        (job.trace_dir / f"{job.worker.rank}.json").write_text("[]")
+
+    options: dict[str, Any] = {
+        "nodes": 1,
+        "node_identity": "patched",
+        "faults": [gputrace_fault.truncate_legacy("end")],
+    }
+    cluster = gputrace_cluster(**options)
+    with pytest.raises(ClusterError, match="truncate_legacy"):
+        cluster.run(other_name)
+    assert cluster.runs[0].struck == {"truncate_legacy(at='end')": 0}
+    named = gputrace_cluster(**options, legacy_name="{rank}.json")
+    assert named.run(other_name).struck == {"truncate_legacy(at='end')": 2}
 
 
 def test_every_public_fixture_says_what_it_gives() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_gputrace.errors import ClusterError
-from pytest_gputrace.fakes import Cluster, Job
+from pytest_gputrace.fakes import Cluster, Job, faults, make_rank_dirs
 from pytest_gputrace.fakes.isolation import _probe, namespaces_refused
 from pytest_gputrace.model import Capture, Mark
 
@@ -246,11 +246,87 @@ def test_a_user_namespace_serves_who_is_not_root(tmp_path: Path, monkeypatch: py
         ({"configurations": ["a", "a"]}, "given twice"),
         ({"hostnames": ["x"]}, "1 host names for 2 nodes"),
         ({"shared_trace_dir": False, "trace_dir": "x"}, "trace_dir is the shared folder"),
+        ({"ranks": -1}, "ranks=-1 must be at least 1"),
+        ({"rounds": 0}, "rounds=0 must be at least 1"),
+        ({"configurations": []}, "must be at least 1"),
+        ({"launcher": "torchrum"}, "did you mean 'torchrun'"),
+        ({"vendor": "rocm"}, "vendor 'rocm' is not one of cuda, hip"),
+        (
+            {"node_identity": "namespace"},
+            "'namespace' is not one of auto, namespaces, patched; did you mean 'namespaces'",
+        ),
+        ({"deadline_s": 0}, "deadline_s=0 must be"),
+        ({"deadline_s": float("nan")}, "deadline_s=nan must be"),
+        ({"deadline_s": float("inf")}, "deadline_s=inf must be"),
+        ({"model": ""}, "model is empty"),
+        ({"hostnames": ["a", ""]}, "host name is empty"),
+        ({"faults": [faults.equal_hosts("x" * 65)]}, "longer than 64 bytes"),
+        ({"env": {"A=B": "1"}}, "no system takes such a variable"),
+        ({"legacy_name": "{models}.json"}, r"the field \{models\}; known are \{model\}.*did you mean 'model'"),
+        ({"legacy_name": "{}.json"}, r"the field \{\}; known are"),
+        ({"legacy_name": "{model.x}"}, r"the field \{model\.x\}"),
+        ({"legacy_name": "{model"}, "is no template"),
+        ({"legacy_name": "{model:d}"}, "is no template"),
+        ({"legacy_name": ""}, "legacy_name is empty"),
+        ({"legacy_name": "/x"}, "must name a file below the trace folder"),
+        ({"legacy_name": "{model}", "model": "../x"}, r"gives '\.\./x'"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Cluster(tmp_path, **wrong)
+
+
+WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
+    ({"configurations": "a"}, r"configurations='a' is one text; give a list of them: configurations=\['a'\]"),
+    ({"configurations": 3}, "configurations=3 must be a list of texts"),
+    ({"configurations": ["a", 3]}, "configuration=3 must be a text"),
+    ({"nodes": "2"}, "nodes='2' must be a whole number of at least 1, not a str"),
+    ({"ranks": 2.0}, r"ranks=2\.0 must be a whole number"),
+    ({"rounds": True}, "rounds=True must be a whole number"),
+    ({"model": None}, "model=None must be a text"),
+    ({"legacy_name": 3}, "legacy_name=3 must be a text"),
+    ({"hostnames": "ab"}, "hostnames='ab' is one text"),
+    ({"hostnames": ["a", 1]}, "host name=1 must be a text"),
+    ({"deadline_s": "3"}, "deadline_s='3' must be a number of seconds above 0"),
+    ({"shared_trace_dir": "no"}, "shared_trace_dir='no' must be True or False"),
+    ({"env": ["A"]}, r"env=\['A'\] must be a mapping"),
+    ({"env": {"A": 1}}, "env: 'A'=1 must be a text"),
+    ({"faults": "truncate_legacy"}, "faults='truncate_legacy' is no list of faults; give a list"),
+    ({"faults": ["sigkill"]}, "'sigkill' is no fault"),
+    ({"faults": [faults.equal_hosts]}, "equal_hosts was not called"),
+    ({"faults": faults.equal_hosts}, "equal_hosts was not called"),
+    ({"faults": faults.equal_hosts()}, r"is one fault; give a list: faults=\[equal_hosts\(\)\]"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG_TYPES, ids=range(len(WRONG_TYPES)))
+def test_arguments_of_a_wrong_kind(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^Cluster: .*{message}"):
+        Cluster(tmp_path, **wrong)
+
+
+@pytest.mark.parametrize("name", ["", "/a", "a//b", "a/", "./a", "a/..", "a\0", "a\nb", "\ud800", "x" * 256])
+def test_configurations_that_are_no_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="Cluster: configuration "):
+        Cluster(tmp_path, configurations=["ok", name])
+    with pytest.raises(ValueError, match="make_rank_dirs: configuration "):
+        make_rank_dirs(tmp_path, [name], 1)
+
+
+def test_configurations_with_spaces_colons_and_slashes_are_fine(tmp_path: Path) -> None:
+    names = ["a b:c/d", "...", "\u00e9", "a\\b"]
+    run = Cluster(tmp_path, nodes=1, ranks=1, configurations=names, node_identity="patched").run(
+        lambda job: os.getcwd()
+    )
+    assert run.values == [str(tmp_path / "node0" / "benchmarks" / name / "rank0") for name in names]
+
+
+@pytest.mark.parametrize("thing", [None, 3, "export"])
+def test_only_what_can_be_called_is_run(tmp_path: Path, thing: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be called; give the function itself"):
+        Cluster(tmp_path).run(thing)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_namespaces_that_are_refused_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pytest
 
 from pytest_gputrace.errors import ClusterError, IdentityError
-from pytest_gputrace.fakes import Cluster, Job
+from pytest_gputrace.fakes import Cluster, Job, faults
 from pytest_gputrace.fakes.isolation import namespaces_refused
 
 if TYPE_CHECKING:
@@ -244,3 +244,67 @@ def test_an_agent_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_crash_is_told_in_the_workers_log(tmp_path: Path) -> None:
     run = Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: signal.raise_signal(signal.SIGSEGV), check=False)
     assert run.outcomes[0].signal is signal.SIGSEGV
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_workers_that_all_end_during_set_up_tell_so_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    from pytest_gputrace.fakes import workerproc
+
+    def fail(worker: Any) -> None:
+        if dies:
+            os._exit(9)
+        raise OSError("no such room")
+
+    monkeypatch.setattr(workerproc, "_take_place", fail)
+    with pytest.raises(ClusterError) as caught:
+        Cluster(tmp_path, nodes=1, deadline_s=20, node_identity="patched").run(lambda job: 1)
+    said = "exited with code 9 before the function returned" if dies else "OSError: no such room"
+    assert f"node0 rank 0 (local rank 0, model-benchmarks:experiment/fp16): {said}" in str(caught.value)
+
+
+def test_the_headline_is_the_exceptions_first_line(tmp_path: Path) -> None:
+    def lose(job: Job) -> NoReturn:
+        raise AssertionError("\n2 captures are lost\nthe others are kept: ok")
+
+    cluster = Cluster(tmp_path, nodes=1, configurations=["c"], node_identity="patched")
+    run = cluster.run(lose, check=False)
+    assert str(run.of("node0", 1)) == "node0 rank 1 (local rank 1, c): AssertionError: 2 captures are lost"
+
+
+def test_workers_that_failed_alike_are_shown_once(tmp_path: Path) -> None:
+    def fail(job: Job) -> NoReturn:
+        sys.stdout.write(f"said by {job.worker.rank}\n")
+        raise ValueError("all alike")
+
+    with pytest.raises(ClusterError) as caught:
+        Cluster(tmp_path, nodes=1, ranks=3, node_identity="patched").run(fail)
+    text = str(caught.value)
+    assert text.count("Traceback (most recent call last)") == 1
+    assert text.count("said by") == 1
+    assert "(the same in 2 more)" in text
+    assert text.count(": ValueError: all alike") == 3
+
+
+def test_what_has_no_more_to_show_than_its_headline_is_listed_once(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError) as caught:
+        Cluster(tmp_path, nodes=1, configurations=["c"], node_identity="patched").run(lambda job: os._exit(7))
+    line = "exited with code 7 before the function returned"
+    assert str(caught.value).splitlines() == [
+        "2 of 2 workers failed",
+        f"  node0 rank 0 (local rank 0, c): {line}",
+        f"  node0 rank 1 (local rank 1, c): {line}",
+    ]
+
+
+def test_after_an_injected_sigkill_the_text_tells_how_to_see_the_survivors(tmp_path: Path) -> None:
+    hint = "pass check=False to look at the survivors"
+    given: dict[str, Any] = {
+        "nodes": 1, "node_identity": "patched", "faults": [faults.sigkill("start", who=faults.Who(rank=0))]
+    }  # fmt: skip
+    with pytest.raises(ClusterError, match=hint):
+        Cluster(tmp_path, **given).run(lambda job: 1)
+    with pytest.raises(ClusterError) as caught:
+        Cluster(tmp_path, **given).run(on_rank(1, lambda: signal.raise_signal(signal.SIGKILL)))
+    assert hint not in str(caught.value), "one of them was not asked for"

@@ -167,3 +167,16 @@ def test_the_attributes_are_those_of_torchs_class() -> None:
     different = {"use_device", "time_range", "cpu_parent", "fwd_thread"}
     times = {name for name in data if "time" in name or "memory" in name or "percent" in name}
     assert data - same - different - times == set()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"vendor": "rocm"}, "fake_events: vendor 'rocm' is not one of cuda, hip"),
+        ({"steps": -1}, "fake_events: steps=-1 must be at least 0"),
+        ({"ops_per_step": -1}, "fake_events: ops_per_step=-1 must be at least 0"),
+    ],
+)
+def test_wrong_arguments(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fake_events(CAPTURE, **wrong)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from pytest_gputrace.fakes.files import event_list
 from pytest_gputrace.model import Capture, Mark, WorkerId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
@@ -103,7 +105,9 @@ def test_legacy_written_strikes_at_the_return_when_no_event_follows(tmp_path: Pa
 
 
 def test_a_fault_that_never_struck_is_not_listed(tmp_path: Path) -> None:
-    run = one(tmp_path, faults.truncate_legacy("legacy-written")).run(lambda job: (job.trace_dir / "x").touch())
+    run = one(tmp_path, faults.truncate_legacy("legacy-written")).run(
+        lambda job: (job.trace_dir / "x").touch(), check=False
+    )
     assert run.outcomes[0].injected == ()
 
 
@@ -114,7 +118,7 @@ def test_a_legacy_file_that_was_only_read_was_not_written(tmp_path: Path) -> Non
         return size(job.legacy_path)
 
     cluster = one(tmp_path, faults.stale_files(), faults.truncate_legacy("legacy-written"))
-    run = cluster.run(read_first)
+    run = cluster.run(read_first, check=False)
     assert (run.values[0] or 0) > 2
     assert run.outcomes[0].injected == ()
 
@@ -126,7 +130,7 @@ def test_another_workers_writing_is_not_this_workers(tmp_path: Path) -> None:
         (job.trace_dir / "mine").touch()
         return size(job.legacy_path)
 
-    assert one(tmp_path, faults.truncate_legacy("legacy-written")).run(foreign).values == [2]
+    assert one(tmp_path, faults.truncate_legacy("legacy-written")).run(foreign, check=False).values == [2]
 
 
 def test_truncate_at_every_open(tmp_path: Path) -> None:
@@ -240,7 +244,7 @@ def test_a_file_below_the_limit_is_safe_and_the_result_may_be_larger(tmp_path: P
         job.legacy_path.write_text("[]")
         return b"r" * 5000
 
-    assert one(tmp_path, faults.sigkill(at_byte=100)).run(export).values == [b"r" * 5000]
+    assert one(tmp_path, faults.sigkill(at_byte=100)).run(export, check=False).values == [b"r" * 5000]
 
 
 def test_sigkill_refuses_to_kill_the_test(tmp_path: Path) -> None:
@@ -343,3 +347,166 @@ def test_wrong_moments() -> None:
 def test_a_failure_names_the_faults(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"faults: sigkill\(at='start'\)"):
         one(tmp_path, faults.sigkill("start")).run(lambda job: None)
+
+
+def own_name(job: Job) -> None:
+    (job.trace_dir / f"mine-{job.worker.node}-{job.worker.rank}.json").write_text("[1, 2, 3]")
+
+
+IDLE: list[tuple[Fault, str]] = [
+    (faults.truncate_legacy("legacy-written"), "it looked for torch-profiler-sb-resnet50-0.json, torch-profiler-sb-"),
+    (faults.truncate_legacy("every-open"), "legacy_name="),
+    (faults.truncate_legacy("end"), "legacy_name="),
+    (faults.overwrite_legacy("legacy-written"), "legacy_name="),
+    (faults.overwrite_legacy("every-open"), "legacy_name="),
+    (faults.overwrite_legacy("end"), "after the return it was not there"),
+    (faults.sigkill("legacy-written"), "legacy_name="),
+    (faults.sigkill(99), "no worker came to file event 99"),
+    (faults.sigkill(at_byte=10**9), "no file grew past 1000000000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("fault", "why"), IDLE, ids=[str(fault) for fault, _ in IDLE])
+def test_a_fault_that_struck_nobody_fails_the_run(tmp_path: Path, fault: Fault, why: str) -> None:
+    cluster = Cluster(tmp_path, nodes=1, ranks=2, faults=[fault, faults.bad_values()], node_identity="patched")
+    with pytest.raises(ClusterError) as caught:
+        cluster.run(own_name)
+    text = str(caught.value)
+    assert "1 of 2 faults struck nobody" in text
+    assert f"{fault} never struck any of the 2 it selected: " in text
+    assert why in text
+    assert "check=False" in text
+    run = cluster.run(own_name, check=False)
+    assert run.struck == {str(fault): 0, str(faults.bad_values()): 2}
+    assert list(cluster.trace_dir.glob("torch-*")) == [], "a strike that finds nothing makes nothing"
+
+
+@pytest.mark.parametrize(
+    "make", [faults.truncate_legacy, faults.overwrite_legacy, faults.sigkill, faults.stale_files, faults.bad_values]
+)
+def test_a_fault_that_selected_nobody_fails_the_run(tmp_path: Path, make: Any) -> None:
+    who = Who(node=0)  # type: ignore[arg-type]
+    needs_moment = make not in (faults.stale_files, faults.bad_values)
+    fault = make("start", who=who) if needs_moment else make(who=who)
+    cluster = Cluster(tmp_path, ranks=1, configurations=["c"], faults=[fault], node_identity="patched")
+    with pytest.raises(ClusterError) as caught:
+        cluster.run(own_name)
+    there = "this run has node 'node0', 'node1'; rank 0, 1; configuration 'c'; change who="
+    assert f"{fault} selected nobody: {there}" in str(caught.value)
+    run = cluster.run(own_name, check=False)
+    assert run.selected == run.struck == {str(fault): 0}
+
+
+def test_struck_counts_workers_also_dead_ones(tmp_path: Path) -> None:
+    cut, kill = faults.truncate_legacy("legacy-written"), faults.sigkill("end", who=Who(rank=1))
+    given = [faults.equal_hosts(), faults.stale_files(who=Who(rank=0)), cut, kill]
+    cluster = Cluster(tmp_path, nodes=1, faults=given, node_identity="patched", shared_trace_dir=False)
+    run = cluster.run(steps, check=False)
+    assert list(run.struck.values()) == [2, 1, 2, 1]
+    assert list(run.selected.values()) == [2, 1, 2, 1]
+    assert list(run.struck) == [str(fault) for fault in given]
+    assert run.of("node0", 1).signal is signal.SIGKILL
+    assert run.of("node0", 1).injected == (str(cut),)
+
+
+def test_two_faults_of_one_text_are_one_line(tmp_path: Path) -> None:
+    given = [faults.truncate_legacy("end", who=lambda job, rank=rank: job.worker.rank == rank) for rank in (0, 1)]  # type: ignore[misc]
+    run = Cluster(tmp_path, nodes=1, faults=given, node_identity="patched").run(steps)
+    assert run.struck == {"truncate_legacy(who=<lambda>, at='end')": 2}
+
+
+def test_a_cut_that_shortens_nothing_is_no_strike(tmp_path: Path) -> None:
+    cluster = one(tmp_path, faults.truncate_legacy("end", to_bytes=100), node_identity="patched")
+    with pytest.raises(ClusterError, match="none that held more than 100 bytes"):
+        cluster.run(steps)
+    assert size(legacy(cluster)) == 2
+
+
+def test_a_who_that_raises_reaches_the_test(tmp_path: Path) -> None:
+    fault = faults.truncate_legacy("end", who=lambda job: job.rank == 0)  # type: ignore[attr-defined]
+    with pytest.raises(ClusterError) as caught:
+        one(tmp_path, fault).run(steps, check=False)
+    text = str(caught.value)
+    assert text.startswith("truncate_legacy(who=<lambda>, at='end'): who= raised for node0 rank 0")
+    assert "AttributeError: 'Job' object has no attribute 'rank'" in text
+    assert "job.worker.rank" in text
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_a_who_that_answers_with_a_selector_is_refused(tmp_path: Path) -> None:
+    fault = faults.truncate_legacy("end", who=lambda job: Who(rank=1))  # type: ignore[arg-type,return-value]
+    with pytest.raises(ClusterError, match=r"must answer True or False; .* gave Who\(rank=1\)"):
+        one(tmp_path, fault).run(steps)
+
+
+def test_who_is_asked_once_for_each_worker_and_before_the_fork(tmp_path: Path) -> None:
+    asked = []
+
+    def who(job: Job) -> bool:
+        asked.append(job.worker.rank)
+        return True
+
+    Cluster(tmp_path, nodes=1, faults=[faults.stale_files(who=who)], node_identity="patched").run(steps)
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize("who", [3, "node0", Who, []])
+@pytest.mark.parametrize("name", ["truncate_legacy", "overwrite_legacy", "sigkill", "stale_files", "bad_values"])
+def test_what_is_no_selector_is_refused(name: str, who: Any) -> None:
+    moment = [] if name in ("stale_files", "bad_values") else ["end"]
+    with pytest.raises(TypeError, match=rf"{name}: who=.*give Who\(node=, rank=, configuration=\) or a function"):
+        getattr(faults, name)(*moment, who=who)
+
+
+class Odd:
+    def __call__(self, job: Job) -> bool:
+        return True
+
+
+def test_a_faults_text_is_the_same_in_each_run() -> None:
+    def first_only(job: Job) -> bool:
+        return job.worker.rank == 0
+
+    def text(who: Any) -> str:
+        fault = faults.stale_files(who=who)
+        assert repr(fault) == str(fault)
+        return str(fault)
+
+    assert text(lambda job: True) == "stale_files(who=<lambda>)"
+    assert text(first_only) == "stale_files(who=first_only)"
+    assert text(functools.partial(first_only)) == "stale_files(who=partial(first_only))"
+    assert text(Odd()) == "stale_files(who=Odd())"
+    assert text(Who(node="n")) == "stale_files(who=Who(node='n'))"
+    who: Any = Who(rank=first_only)  # type: ignore[arg-type]
+    assert str(who) == repr(who) == "Who(rank=first_only)"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: faults.sigkill(0),
+        lambda: faults.sigkill(at_byte=-1),
+        lambda: faults.truncate_legacy("end", to_bytes=-1),
+    ],
+)
+def test_wrong_numbers(make: Callable[[], Fault]) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        make()
+
+
+def test_a_legacy_name_of_ones_own(tmp_path: Path) -> None:
+    def export(job: Job) -> str:
+        job.legacy_path.parent.mkdir(exist_ok=True)
+        job.legacy_path.write_text("[1]")
+        return str(job.legacy_path.relative_to(job.trace_dir))
+
+    name = "{node}/{configuration}-{model}-{rank:02d}.{local_rank}.json"
+    given = [faults.stale_files(), faults.overwrite_legacy("start"), faults.truncate_legacy("end")]
+    cluster = Cluster(
+        tmp_path, ranks=1, configurations=["c"], model="m", legacy_name=name, faults=given, node_identity="patched"
+    )
+    run = cluster.run(export)
+    assert run.values == ["node0/c-m-00.0.json", "node1/c-m-01.0.json"]
+    assert [outcome.job.legacy_name for outcome in run] == run.values
+    assert list(run.struck.values()) == [2, 2, 2]
+    assert {size(cluster.trace_dir / str(value)) for value in run.values} == {0}

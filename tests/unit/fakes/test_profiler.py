@@ -252,3 +252,22 @@ def test_without_torch_only_the_profile_is_handed_out() -> None:
         "assert one.events() and 'torch' not in sys.modules and 'pytest' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"vendor": "cuda12"}, "fake_torch: vendor 'cuda12' is not one of cuda, hip; did you mean 'cuda'"),
+        ({"steps": -1}, "fake_torch: steps=-1 must be at least 0"),
+        ({"device_count": -1}, "fake_torch: device_count=-1 must be at least 0"),
+    ],
+)
+def test_wrong_arguments(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message), fake_torch(**wrong):
+        raise AssertionError("entered")
+
+
+def test_a_plan_has_a_vendor_there_is() -> None:
+    vendor: Any = "rocm"
+    with pytest.raises(ValueError, match="profile: vendor 'rocm' is not one of cuda, hip"):
+        CapturePlan(CAPTURE, vendor)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -51,3 +51,27 @@ def test_folders_outside_the_layout(tmp_path: Path) -> None:
         "other/config/rank0",
     }
     assert all(folder.is_dir() and folder == tmp_path / name for name, folder in folders.items())
+
+
+@pytest.mark.parametrize(
+    ("configurations", "ranks", "error", "message"),
+    [
+        ("a", 1, TypeError, "configurations='a' is one text; give a list"),
+        ([], 1, ValueError, "must be at least 1"),
+        (["a", "a"], 1, ValueError, "given twice in configurations: 'a'"),
+        (["../a"], 1, ValueError, "configuration '../a' has the part '..'"),
+        (["a"], 0, ValueError, "ranks=0 must be at least 1"),
+        (["a"], "2", TypeError, "ranks='2' must be a whole number"),
+        (["a"], True, TypeError, "ranks=True must be a whole number"),
+        (["a"], [], ValueError, r"ranks=\[\] is empty"),
+        (["a"], [-1], ValueError, "rank=-1 must be at least 0"),
+    ],
+)
+def test_wrong_arguments(tmp_path: Path, configurations: Any, ranks: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"make_rank_dirs: .*{message}"):
+        make_rank_dirs(tmp_path, configurations, ranks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_root_may_be_a_text(tmp_path: Path) -> None:
+    assert make_rank_dirs(str(tmp_path), ["a"], 1)["a", 0] == tmp_path / "benchmarks/a/rank0"
