@@ -333,8 +333,8 @@ def _read(launcher: _Launcher, environ: Mapping[str, str], names: Mapping[str, s
     rank, world_size, local_rank = (numbers.get(field) for field in _FIELDS[:3])
     if rank is None or world_size is None or (local_rank is None and launcher.needs_local_rank):
         lone = rank is None and world_size is None and local_rank is not None
-        lone_name, role = (names["local_rank"], "local") if lone else (source.name, "incomplete")
-        return replace(source, name=lone_name, role=role, local_rank=local_rank)
+        named = replace(source, local_rank=local_rank)
+        return replace(named, name=names["local_rank"], role="local") if lone else named
     if rank >= world_size:
         raise _outside_world(f"{names['rank']}={rank}", f"{names['world_size']}={world_size}")
     return Source(

@@ -91,8 +91,8 @@ def _encode_closely(batch: Sequence[Record], lead: str) -> Chunk:
             legacy.append(_LEGACY.encode(record))
         except (TypeError, ValueError, RecursionError):  # what json.dump would have died of
             legacy.append(_LEGACY.encode(simple))
-    texts = (", ".join(legacy), ", ".join(qualified))
-    return Chunk(*((lead + text).encode("ascii") for text in texts), len(batch), non_finite)
+    old, new = ((lead + ", ".join(records)).encode("ascii") for records in (legacy, qualified))
+    return Chunk(old, new, len(batch), non_finite)
 
 
 class _Texts:

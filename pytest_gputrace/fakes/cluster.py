@@ -22,6 +22,7 @@ from pytest_gputrace.fakes.launchers import LAUNCHERS, clean_environment, launch
 from pytest_gputrace.fakes.outcome import ClusterRun, Outcome, read_outcome
 from pytest_gputrace.fakes.plan import NodePlan, RunPlan, WorkerPlan
 from pytest_gputrace.fakes.rankdirs import make_rank_dirs
+from pytest_gputrace.fakes.snapshot import snapshot
 from pytest_gputrace.fakes.supervisor import supervise
 from pytest_gputrace.fakes.validate import (
     check_flag,
@@ -176,6 +177,7 @@ class Cluster:
         if self.node_identity == "namespaces" and how is None:
             raise ClusterError(f"this machine refuses namespaces: {reason}")
         identity: Literal["namespaces", "patched"] = "patched" if how is None else "namespaces"
+        before = snapshot(self.trace_dirs)
         nodes = self._plan()
         workers = [worker for node in nodes for worker in node.workers]
         aims = [Aim(fault, workers) for fault in self.faults]
@@ -188,7 +190,7 @@ class Cluster:
             for worker in workers
         )
         requested = tuple(aim.requested(outcomes) for aim in aims)
-        run: ClusterRun[T] = ClusterRun(outcomes, identity, time.monotonic() - began, requested)
+        run: ClusterRun[T] = ClusterRun(outcomes, identity, time.monotonic() - began, requested, before)
         if check:
             run.check()
         return run

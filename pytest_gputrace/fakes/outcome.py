@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal as signals
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_gputrace.errors import ClusterError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.fakes.job import Job
     from pytest_gputrace.fakes.plan import NodeIdentity, WorkerPlan
+    from pytest_gputrace.fakes.snapshot import Snapshot
 
 __all__ = ["ClusterRun", "Outcome", "Requested", "read_outcome"]
 
@@ -83,12 +84,16 @@ class Requested:
 
 @dataclass(frozen=True)
 class ClusterRun(Generic[T]):
-    """All outcomes of one run, ordered by node, rank and configuration, and what came of each fault asked for."""
+    """All outcomes of one run, ordered by node, rank and configuration, and what came of each fault asked for.
+
+    ``before`` is what lay in the trace folders when it began: everything else there is its own.
+    """
 
     outcomes: tuple[Outcome[T], ...]
     node_identity: NodeIdentity
     duration_s: float
     requested: tuple[Requested, ...] = ()
+    before: Snapshot = field(default_factory=dict, repr=False)
 
     def __iter__(self) -> Iterator[Outcome[T]]:
         return iter(self.outcomes)

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_gputrace.checks import captures
 from pytest_gputrace.fakes import Cluster, ClusterRun
+from pytest_gputrace.fakes.snapshot import is_new
 from pytest_gputrace.model import Severity
 from pytest_gputrace.plugin.clusters import RecordedCluster
 from pytest_gputrace.plugin.evidence import read_all, writes_of_results, writes_of_run
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_gputrace.checks.captures import Check, LegacyWrite, Reading
+    from pytest_gputrace.fakes.snapshot import Snapshot
     from pytest_gputrace.model import Capture, Finding
     from pytest_gputrace.plugin.evidence import Evidence
 
@@ -38,19 +40,22 @@ class TraceCheck:
         expected: Sequence[Capture] | None,
         writes: list[LegacyWrite] | None,
         evidence: Evidence,
+        *,
+        before: Snapshot | None = None,
     ) -> None:
         self.folders = tuple(folders)
         self.findings: list[Finding] = []
         self._expected = None if expected is None else list(expected)
         self._writes = writes
         self._evidence = evidence
+        self._before = before or {}
         self._readings: list[Reading] | None = None
 
     @property
     def readings(self) -> list[Reading]:
-        """The files, as they were at the first look."""
+        """The files, as they were at the first look; of a run, those that it made or changed."""
         if self._readings is None:
-            self._readings = read_all(self.folders)
+            self._readings = [each for each in read_all(self.folders) if is_new(each.path, self._before)]
         return self._readings
 
     @property
@@ -135,8 +140,10 @@ class CheckFactory:
             jobs = [outcome.job for outcome in target.outcomes]
             folders = list(dict.fromkeys(job.trace_dir for job in jobs))
             known = [job.capture(number) for job in jobs for number in range(job.rounds)]
-            writes = writes_of_run(target)
-        elif isinstance(target, Cluster):
+            # A run knows its own files: those of an earlier one prove nothing about it.
+            wanted = known if expected is None else expected
+            return TraceCheck(folders, wanted, writes_of_run(target), self._evidence, before=target.before)
+        if isinstance(target, Cluster):
             folders, known = target.trace_dirs, target.expected
             writes = target.writes if isinstance(target, RecordedCluster) else None
         else:

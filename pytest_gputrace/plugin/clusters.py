@@ -56,6 +56,9 @@ class RecordedCluster(Cluster):
         self.runs.append(run)
         self._entry.node_identity = run.node_identity
         self._entry.writes = self.writes
+        self._entry.faults = tuple(
+            f"{text} in {run.struck[text]} of {_workers(run.selected[text])}" for text in run.struck
+        )
         self._entry.failed = [str(outcome) for outcome in run.failures]
         if check:
             run.check()
@@ -66,6 +69,10 @@ class RecordedCluster(Cluster):
         """Who wrote which legacy file in all runs; ``None`` where nothing tells."""
         writes = [write for run in self.runs for write in writes_of_run(run) or ()]
         return writes or None
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
 
 
 class ClusterFactory:

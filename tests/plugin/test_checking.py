@@ -159,6 +159,17 @@ def test_cluster_run_and_folder(gputrace_cluster: ClusterFactory, gputrace_check
 
 
 @on_linux
+@on_linux
+def test_a_run_that_writes_nothing_is_not_proved_by_an_earlier_one(gputrace_cluster: Any, gputrace_check: Any) -> None:
+    cluster = gputrace_cluster(nodes=1, ranks=2, node_identity="patched")
+    gputrace_check(cluster.run(export)).valid().finite().distinct().complete().legacy()
+    silent = gputrace_check(cluster.run(lambda _job: None))
+    assert silent.kept == 0
+    assert "GT106" in message(silent.complete)
+    # A run after that has the same captures in files of its own, the next attempts.
+    gputrace_check(cluster.run(export)).valid().finite().distinct().complete().legacy()
+
+
 def test_a_cluster_of_ones_own(tmp_path: Path, gputrace_check: CheckFactory) -> None:
     cluster = Cluster(tmp_path, nodes=1, node_identity="patched")
     run = cluster.run(export)

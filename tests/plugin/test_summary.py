@@ -66,7 +66,7 @@ EXPECTED = """\
         folder: RUN/test_it.py-test_b_two_clusters~DIGEST/one/traces
       equal hosts: 2 nodes x 2 ranks x 1 configuration: 4 of 4 captures kept
         legacy files: 2 of 2 equal to the last capture written
-        injected: equal_hosts()
+        injected: equal_hosts() in 4 of 4 workers
         node identity: patched
         folder: RUN/test_it.py-test_b_two_clusters~DIGEST/equal-hosts~DIGEST/traces
     test_it.py::test_c_lost
@@ -83,7 +83,7 @@ EXPECTED = """\
         lost:
           LOST
         legacy files: 1 of 1 equal to the last capture written
-        injected: sigkill(who=Who(rank=1), at='start')
+        injected: sigkill(who=Who(rank=1), at='start') in 1 of 1 worker
         workers: 1 of 2 did not return:
           node0 rank 1 (local rank 1, model-benchmarks:experiment/fp16): killed by SIGKILL
         node identity: patched
