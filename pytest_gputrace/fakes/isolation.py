@@ -5,8 +5,10 @@ Linux only, through libc: everywhere else the calls raise ``OSError`` with a mes
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import math
 import os
 import select
 import signal
@@ -25,6 +27,7 @@ __all__ = [
     "fork",
     "namespaces",
     "namespaces_refused",
+    "readable",
 ]
 
 Namespaces = Literal["plain", "user"]
@@ -33,6 +36,7 @@ Namespaces = Literal["plain", "user"]
 _CLONE_NEWUTS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x04000000, 0x10000000, 0x20000000
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PROBE_DEADLINE_S = 10.0
+_LONGEST_POLL_MS = 2**31 - 1  # an int of C's
 
 
 def fork() -> int:
@@ -58,13 +62,14 @@ def _call(name: str, *args: int) -> None:
         raise OSError(code, f"{name}: {os.strerror(code)}")
 
 
-def die_with_parent(parent: int | None = None) -> None:
-    """Have the kernel SIGKILL this process when its parent ends.
+def die_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel signal this process when its parent ends.
 
     Args:
         parent: the expected parent; when it is gone already, this process leaves at once.
+        by: the signal.
     """
-    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _call("prctl", _PR_SET_PDEATHSIG, by, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os._exit(1)
 
@@ -80,6 +85,13 @@ def children() -> list[int]:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:
         return []
+
+
+def readable(descriptor: int, within_s: float) -> bool:
+    """Whether there is something to read, or an end, in that time. ``select`` refuses descriptors from 1024 on."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(math.ceil(min(within_s * 1000, _LONGEST_POLL_MS))))
 
 
 def enter_namespaces(how: Namespaces, hostname: str) -> None:
@@ -124,12 +136,13 @@ def _probe(how: Namespaces) -> str:
         _probe_child(how, write)
     os.close(write)
     try:
-        ready, _, _ = select.select([read], [], [], _PROBE_DEADLINE_S)
-        answer = os.read(read, 1000).decode() if ready else f"no answer in {_PROBE_DEADLINE_S:g} s"
+        answered = readable(read, _PROBE_DEADLINE_S)
+        answer = os.read(read, 1000).decode() if answered else f"no answer in {_PROBE_DEADLINE_S:g} s"
     finally:
         os.close(read)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it was waited for: SIGCHLD is ignored
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     return "" if answer == "1" else answer or "the child that tried died"
 
 
@@ -139,7 +152,8 @@ def _probe_child(how: Namespaces, write: int) -> None:
         if fork() == 0:
             os.write(write, str(os.getpid()).encode())
             os._exit(0)
-        os.wait()
+        with contextlib.suppress(ChildProcessError):
+            os.wait()
     except OSError as error:
         os.write(write, str(error).encode()[:900])
     finally:

@@ -57,7 +57,7 @@ def _default_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
 def _be_outside(node: NodePlan, plan: RunPlan) -> None:
@@ -110,22 +110,25 @@ def _tend(node: NodePlan, plan: RunPlan) -> None:
 
     if plan.namespaces is None:
         signal.signal(signal.SIGTERM, stop)
+        die_with_parent(plan.parent, signal.SIGTERM)  # not at once: what the workers started would outlive us
     parent = os.getpid()
-    for worker in node.workers:
-        if stopping:
-            break
-        pid = fork()
-        if pid == 0:
-            run_worker(worker, node, plan, parent)
-        running[pid] = worker
-    os.close(plan.go)
-    while running:
-        pid, status = os.wait()
-        ended = running.pop(pid, None)
-        if ended is not None:
-            report(plan, "exit", ended.index, status)
-    if plan.namespaces is None:
-        _end_orphans()
+    try:
+        for worker in node.workers:
+            if stopping:
+                break
+            pid = fork()
+            if pid == 0:
+                run_worker(worker, node, plan, parent)
+            running[pid] = worker
+        os.close(plan.go)
+        while running:
+            pid, status = os.wait()
+            ended = running.pop(pid, None)
+            if ended is not None:
+                report(plan, "exit", ended.index, status)  # fails where the parent is gone
+    finally:
+        if plan.namespaces is None:
+            _end_orphans()
 
 
 def _end_orphans() -> None:

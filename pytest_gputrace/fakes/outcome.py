@@ -171,6 +171,8 @@ def read_outcome(worker: WorkerPlan, status: int | None, injected: tuple[str, ..
         error = f"exited with code {code} before the function returned"
     elif error is None:
         value, error = _loaded(left["value"], "the result")
+        if code != 0:
+            value, error = None, f"exited with code {code} after the function returned"
     elif left.get("exception") is not None:
         exception, _ = _loaded(left["exception"], "the exception")
     headline = left.get("headline", "") if killed is None and status is not None else ""
@@ -197,7 +199,9 @@ def _loaded(content: bytes, what: str) -> tuple[Any, str | None]:
     """Unpickle, or say why not: a class may be pickled by a name that does not lead back to it."""
     try:
         return pickle.loads(content), None
-    except Exception as error:  # noqa: BLE001  # unpickling runs the class's own code; it ends as an outcome
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # unpickling runs the class's own code; it ends as an outcome
         return None, f"{what} cannot be unpickled: {type(error).__name__}: {error}"
 
 

@@ -82,10 +82,10 @@ class _Run:
         self.plan.go = self.plan.report = -1
 
     def wait(self) -> None:
-        """Until every agent has ended; its workers have then too."""
+        """Until every agent has ended, and its workers with it, or one has failed: others would wait for its workers."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.report, selectors.EVENT_READ)
-            while self.agents:
+            while self.agents and not self.failed:
                 if self.plan.left_s() == 0:
                     raise self._too_late()
                 if selector.get_map():
@@ -157,13 +157,20 @@ class _Run:
             except ChildProcessError:  # somebody else waited for it, or SIGCHLD is ignored
                 ended = pid
             if ended:
-                del self.agents[pid]
+                self._note_end(self.agents.pop(pid))
+
+    def _note_end(self, node: NodePlan) -> None:
+        """One that ends before the start, and not all its workers before it, was killed: it says nothing itself."""
+        self._read()
+        if not (self.opened or self.failed) and any(worker.index not in self.ended for worker in node.workers):
+            self.failed.append(f"{node.label} could not be simulated: its process ended (see {node.log})")
 
     def _too_late(self) -> ClusterError:
+        self._read()
         waiting = [worker for index, worker in self.workers.items() if index not in self.ended]
         lines = ["the deadline passed; waited for:"]
         lines += [f"  {worker.job}: {self._doing(worker.index)}" for worker in waiting]
-        return ClusterError("\n".join(lines), workers=[str(worker.job) for worker in waiting])
+        return ClusterError("\n".join(lines + self.failed), workers=[str(worker.job) for worker in waiting])
 
     def _doing(self, index: int) -> str:
         if index not in self.ready:

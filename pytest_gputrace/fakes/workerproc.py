@@ -9,7 +9,6 @@ import contextlib
 import faulthandler
 import os
 import pickle
-import select
 import signal
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_gputrace.fakes import kills
-from pytest_gputrace.fakes.isolation import die_with_parent
+from pytest_gputrace.fakes.isolation import die_with_parent, readable
 from pytest_gputrace.fakes.patched import forget_hostname, patched_identity
 from pytest_gputrace.fakes.plan import report
 from pytest_gputrace.fakes.torchfake import fake_torch_for
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["run_worker", "take_streams"]
 
 _FAILED, _NOT_STARTED = 70, 75
+# Kept from before it is replaced: a process that the function forked must not take itself for the worker.
+_real_getpid = os.getpid
+_worker_pid = 0
 # Dropping the parent's stream objects would flush what they hold a second time.
 _streams: list[Any] = []
 
@@ -55,6 +57,8 @@ def take_streams(log: Path) -> None:
 
 def run_worker(worker: WorkerPlan, node: NodePlan, plan: RunPlan, parent: int) -> NoReturn:
     """Be one worker; never returns."""
+    global _worker_pid
+    _worker_pid = _real_getpid()
     status = _FAILED
     try:
         die_with_parent(parent)
@@ -69,10 +73,20 @@ def run_worker(worker: WorkerPlan, node: NodePlan, plan: RunPlan, parent: int) -
         with contextlib.suppress(Exception):
             _leave(worker, _describe(error))
     finally:
-        with contextlib.suppress(OSError, ValueError):  # closed by the function, or a full disk: nothing to save
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+        _exit(status)
+
+
+def _exit(status: int) -> NoReturn:
+    with contextlib.suppress(OSError, ValueError):  # closed by the function, or a full disk: nothing to save
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status & 0xFF)  # what the kernel keeps of it; a number too large for C would raise
+
+
+def _end_forked(status: int) -> None:
+    """End here a process that the function forked and that came back from it: the outcome is the worker's to tell."""
+    if _real_getpid() != _worker_pid:
+        _exit(status)
 
 
 def _take_place(worker: WorkerPlan) -> None:
@@ -104,8 +118,7 @@ def _work(worker: WorkerPlan, node: NodePlan, plan: RunPlan) -> int:
 
 def _started(plan: RunPlan) -> bool:
     """Wait for this worker's byte. The end of the pipe means that the parent is gone, silence that it gave up."""
-    ready, _, _ = select.select([plan.go], [], [], plan.left_s())
-    return bool(ready) and os.read(plan.go, 1) == b"g"
+    return readable(plan.go, plan.left_s()) and os.read(plan.go, 1) == b"g"
 
 
 def _call(worker: WorkerPlan, plan: RunPlan, around: list[AbstractContextManager[Any]]) -> tuple[dict[str, Any], int]:
@@ -122,6 +135,10 @@ def _call(worker: WorkerPlan, plan: RunPlan, around: list[AbstractContextManager
             result |= _describe(error)
             if isinstance(error, SystemExit):
                 status = error.code if isinstance(error.code, int) else int(error.code is not None)
+            elif _real_getpid() != _worker_pid:
+                traceback.print_exc()
+                status = _FAILED
+        _end_forked(status)
         result["ended_ns"] = time.monotonic_ns()
     if result["error"] is None:
         try:
@@ -144,7 +161,7 @@ def _describe(error: BaseException) -> dict[str, Any]:
     }
     try:
         described["exception"] = pickle.dumps(error)
-    except Exception:  # noqa: BLE001  # many exceptions cannot be pickled; their text is there already
+    except BaseException:  # noqa: BLE001  # many exceptions cannot be pickled, and run own code in it; their text is there already
         described["exception"] = None
     return described
 
@@ -153,12 +170,13 @@ def _first_line(error: BaseException) -> list[str]:
     """The first line of what the error says, where it says anything: the last one may read like a success."""
     try:
         return str(error).strip().splitlines()[:1]
-    except Exception:  # noqa: BLE001  # the class's own code; the traceback shows that it failed
+    except BaseException:  # noqa: BLE001  # the class's own code; the traceback shows that it failed
         return []
 
 
 def _leave(worker: WorkerPlan, result: dict[str, Any]) -> None:
     """Put the result in place whole: a worker that dies here has left none."""
+    _end_forked(_FAILED)
     beside = worker.result.with_suffix(".tmp")
     beside.write_bytes(pickle.dumps(result))
     os.replace(beside, worker.result)

@@ -33,6 +33,7 @@ CHECK_LEGACY = "tests/unit/checks/test_legacy.py::"
 CLUSTER = "tests/unit/fakes/test_cluster.py::"
 DEATHS = "tests/unit/fakes/test_deaths.py::"
 FAULTS = "tests/unit/fakes/test_faults.py::"
+CHECKING = "tests/plugin/test_checking.py::"
 SUMMARY = "tests/plugin/test_summary.py::"
 
 
@@ -73,8 +74,8 @@ MUTATIONS = [
     Mutation(
         "a stolen session is exported",
         "export/session.py",
-        "and start == 0",
-        "and start < 0",
+        "return start == 0 or",
+        "return start < 0 or",
         (EXPORTER + "test_a_stolen_session_is_said_before_anything_is_touched",),
     ),
     Mutation(
@@ -167,16 +168,40 @@ MUTATIONS = [
     Mutation(
         "the legacy file is written in place",
         "publish.py",
-        "or status.st_nlink > 1):",
-        "or status.st_nlink > 0):",
+        "or status.st_nlink > 1\n",
+        "or status.st_nlink > 0\n",
         (PUBLISH + "TestLegacy::test_it_is_replaced_at_once_for_whoever_has_it_open",),
     ),
     Mutation(
         "the legacy file replaces a symbolic link",
         "publish.py",
-        "if status is not None and (not stat.S_ISREG(status.st_mode) or",
-        "if status is not None and (",
+        "return not stat.S_ISREG(status.st_mode) or",
+        "return",
         (PUBLISH + "TestLegacy::test_a_symbolic_link_stays_one",),
+    ),
+    Mutation(
+        "a link to a capture is written through",
+        "publish.py",
+        "and not self._leads_to_a_capture(status):",
+        "and True:",
+        (
+            PUBLISH + "TestLegacy::test_a_link_to_a_capture_is_replaced_and_the_capture_kept",
+            EXPORTER + "test_a_legacy_file_linked_to_a_capture_does_not_write_into_it",
+        ),
+    ),
+    Mutation(
+        "a numpy scalar is taken for a number of the same bytes",
+        "export/encode.py",
+        " or not _is_builtin(value):",
+        ":",
+        (ENCODE + "test_a_buffer_is_not_taken_for_a_number_of_the_same_bytes",),
+    ),
+    Mutation(
+        "files of an earlier run prove a later one",
+        "plugin/checking.py",
+        "if is_new(each.path, self._before)]",
+        "]",
+        (CHECKING + "test_a_run_that_writes_nothing_is_not_proved_by_an_earlier_one",),
     ),
     Mutation(
         "the node is dropped from the name",

@@ -151,10 +151,14 @@ class TestOnAFakeGpu:
 
     def test_one_lost_cycle_among_kept_ones_is_not_forgotten(self, tmp_path: Path) -> None:
         capture = start(tmp_path, strict=True)
-        with pytest.raises(ExportError, match="not everything could be written"), capture:
+
+        def lose_one_cycle() -> None:
             (tmp_path / "traces").write_text("in the way")
             capture.profiler.on_trace_ready(fake_events_of_a_cycle())
             (tmp_path / "traces").unlink()
+
+        with pytest.raises(ExportError, match="not everything could be written"), capture:
+            lose_one_cycle()
         assert len(capture.results) == 1
         assert len(capture.errors) == 1
 

@@ -95,6 +95,11 @@ def test_sys_exit_is_a_failure_with_its_code(tmp_path: Path) -> None:
     assert (outcome.ok, outcome.exit_code, outcome.error_type) == (False, 3, "SystemExit")
 
 
+def test_an_exit_status_too_large_for_the_system_is_a_failure_of_its_worker(tmp_path: Path) -> None:
+    run = Cluster(tmp_path, nodes=1, deadline_s=20).run(on_rank(0, lambda: sys.exit(2**70 + 3)), check=False)
+    assert [(o.exit_code, o.error_type) for o in run.failures] == [(3, "SystemExit")]
+
+
 def test_an_exception_comes_back_with_its_traceback(tmp_path: Path) -> None:
     def fail() -> NoReturn:
         raise IdentityError("two ranks", sources=["RANK"])
@@ -308,3 +313,183 @@ def test_after_an_injected_sigkill_the_text_tells_how_to_see_the_survivors(tmp_p
     with pytest.raises(ClusterError) as caught:
         Cluster(tmp_path, **given).run(on_rank(1, lambda: signal.raise_signal(signal.SIGKILL)))
     assert hint not in str(caught.value), "one of them was not asked for"
+
+
+def test_a_forked_child_that_returns_is_not_the_worker(tmp_path: Path, identity: Identity) -> None:
+    def lose_itself(job: Job) -> str:
+        child = os.fork()
+        if child == 0:
+            return "CHILD"
+        os.waitpid(child, 0)
+        os._exit(0)
+
+    outcome = Cluster(tmp_path, nodes=1, ranks=1, node_identity=identity).run(lose_itself, check=False).outcomes[0]
+    assert (outcome.ok, outcome.value, outcome.exit_code) == (False, None, 0)
+    assert outcome.headline == "exited with code 0 before the function returned"
+
+
+def test_a_forked_child_ends_with_the_functions_end_and_its_own_status(tmp_path: Path, identity: Identity) -> None:
+    def fork_three(job: Job) -> list[int]:
+        codes = []
+        for act in (lambda: 1, lambda: sys.exit(3), lambda: 1 / 0):
+            child = os.fork()
+            if child == 0:
+                act()
+                return []
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return codes
+
+    outcome = Cluster(tmp_path, nodes=1, ranks=1, node_identity=identity).run(fork_three).outcomes[0]
+    assert outcome.value == [0, 3, 70]
+    assert "ZeroDivisionError" in outcome.log_tail()
+
+
+def test_a_worker_is_ok_only_with_status_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_gputrace.fakes import workerproc
+
+    leave: Any = workerproc._leave
+
+    def leave_and_die(worker: Any, result: Any) -> NoReturn:
+        leave(worker, result)
+        os._exit(5)
+
+    monkeypatch.setattr(workerproc, "_leave", leave_and_die)
+    outcome = Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: 1, check=False).outcomes[0]
+    assert (outcome.value, outcome.error) == (None, "exited with code 5 after the function returned")
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_node_that_cannot_be_made_ends_the_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: Identity, killed: bool
+) -> None:
+    from pytest_gputrace.fakes import nodeagent
+    from pytest_gputrace.fakes.workerproc import take_streams
+
+    take = take_streams
+
+    def refuse(log: Path) -> None:
+        if log.name == "node0.log":
+            if killed:
+                signal.raise_signal(signal.SIGKILL)
+            raise OSError("no room")
+        take(log)
+
+    monkeypatch.setattr(nodeagent, "take_streams", refuse)
+    began = time.monotonic()
+    said = "its process ended" if killed else "OSError: no room"
+    with pytest.raises(ClusterError, match=f"node0 could not be simulated: {said}"):
+        Cluster(tmp_path, nodes=2, deadline_s=30, node_identity=identity).run(lambda job: 1)
+    assert time.monotonic() - began < 15
+    assert own_children() == []
+
+
+def test_a_run_that_is_too_late_tells_of_failed_nodes(tmp_path: Path) -> None:
+    from pytest_gputrace.fakes.plan import NodePlan, RunPlan
+    from pytest_gputrace.fakes.supervisor import _Run
+
+    plan = RunPlan(lambda job: 1, [], "patched", None, 0.0, os.getpid())
+    run = _Run([NodePlan(0, "node0", "host", [], tmp_path / "log")], plan)
+    try:
+        os.write(plan.report, b"failed 0 OSError: no room\n")
+        assert "node0 could not be simulated: OSError: no room" in str(run._too_late())
+    finally:
+        run.stop()
+
+
+class Leaves:
+    def __init__(self, how: Callable[[], object]) -> None:
+        self.how = how
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (self.how, ())
+
+
+class LeavesError(Exception):
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (sys.exit, (4,))
+
+
+def skip() -> NoReturn:
+    pytest.skip("not here")
+
+
+@pytest.mark.parametrize(("how", "said"), [(sys.exit, "SystemExit"), (skip, "Skipped: not here")])
+def test_what_unpickling_raises_stays_in_the_outcome(tmp_path: Path, how: Any, said: str) -> None:
+    cluster = Cluster(tmp_path, nodes=1, ranks=1, node_identity="patched")
+    outcome = cluster.run(lambda job: Leaves(how), check=False).outcomes[0]
+    assert outcome.value is None
+    assert (outcome.error or "").startswith(f"the result cannot be unpickled: {said}")
+
+
+def test_an_exception_that_unpickling_turns_into_an_exit_comes_back_as_text(tmp_path: Path) -> None:
+    def fail(job: Job) -> NoReturn:
+        raise LeavesError("here")
+
+    outcome = Cluster(tmp_path, nodes=1, ranks=1, node_identity="patched").run(fail, check=False).outcomes[0]
+    assert outcome.exception is None
+    assert "LeavesError: here" in outcome.headline
+
+
+MANY_FILES = """
+import resource, sys
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+if soft != resource.RLIM_INFINITY and soft < 2000:
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        print("refused")
+        sys.exit()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2000, hard))
+held = [open("/dev/null") for _ in range(1100)]
+from pytest_gputrace.fakes import Cluster
+from pytest_gputrace.fakes.isolation import namespaces
+for identity in ("patched", "auto"):
+    assert Cluster(sys.argv[1], deadline_s=20, node_identity=identity).run(lambda job: 1).values == [1] * 4
+namespaces()
+print("done")
+"""
+
+
+def test_a_process_with_many_files_can_run_a_cluster(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MANY_FILES, str(tmp_path)]
+    done = subprocess.run(command, check=True, timeout=60, stdout=subprocess.PIPE, text=True)
+    if done.stdout == "refused\n":
+        pytest.skip("needs more than 1100 open files: the hard limit is lower")
+    assert done.stdout == "done\n"
+
+
+IGNORED = """
+import signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+from pytest_gputrace.fakes import Cluster
+from pytest_gputrace.fakes.isolation import _probe
+before = [_probe(how) for how in ("plain", "user")]
+assert Cluster(sys.argv[1], deadline_s=20).run(lambda job: 1).values == [1] * 4
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+assert before == [_probe(how) for how in ("plain", "user")], before
+"""
+
+
+def test_an_ignored_sigchld_changes_nothing(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", IGNORED, str(tmp_path)], check=True, timeout=60)
+
+
+STARTS_OTHERS = """
+import subprocess, sys, time
+from pytest_gputrace.fakes import Cluster
+def hang(job):
+    subprocess.Popen(["sleep", "60"], stdout=open(sys.argv[2], "w"), start_new_session=True)
+    open(sys.argv[2] + str(job.worker.rank), "w")
+    time.sleep(60)
+Cluster(sys.argv[1], nodes=2, node_identity=sys.argv[3]).run(hang)
+"""
+
+
+def test_a_killed_parent_leaves_nothing_that_workers_started(tmp_path: Path, identity: Identity) -> None:
+    held = tmp_path / "held"
+    parent = subprocess.Popen([sys.executable, "-c", STARTS_OTHERS, str(tmp_path / "cluster"), str(held), identity])
+    until = time.monotonic() + 30
+    while len(list(tmp_path.glob("held?"))) < 4 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(holders(held)) >= 4
+    parent.kill()
+    parent.wait(10)
+    assert gone(held)
