@@ -365,14 +365,12 @@ def test_a_node_that_cannot_be_made_ends_the_run_at_once(
     from pytest_gputrace.fakes import nodeagent
     from pytest_gputrace.fakes.workerproc import take_streams
 
-    take = take_streams
-
     def refuse(log: Path) -> None:
         if log.name == "node0.log":
             if killed:
                 signal.raise_signal(signal.SIGKILL)
             raise OSError("no room")
-        take(log)
+        take_streams(log)
 
     monkeypatch.setattr(nodeagent, "take_streams", refuse)
     began = time.monotonic()
