@@ -32,8 +32,9 @@ __all__ = ["CHUNK_RECORDS", "Chunk", "encode"]
 CHUNK_RECORDS = 1024
 """Records encoded at a time: what bounds the memory above the event list."""
 
-# A cache is emptied when it holds this many texts; a longer text than this is not kept. Together: at most 8 MB.
-_CACHE_ENTRIES = 8192
+# A cache is emptied when it holds this many texts; a longer text than this is not kept. With their keys and the chunk
+# under way that is some 11 MB where no two values of a profile are equal.
+_CACHE_ENTRIES = 2048
 _CACHE_TEXT = 512
 
 _STRICT = json.JSONEncoder(sort_keys=True, allow_nan=False)

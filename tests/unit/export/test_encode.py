@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import math
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from pytest_gputrace.export.encode import CHUNK_RECORDS, encode
 from pytest_gputrace.export.records import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_gputrace.export.records import Record
 
@@ -265,3 +266,19 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode_module, "_CACHE_ENTRIES", 4)
     records = [record(name=f"n{index % 7}", values=[index % 5, "x" * (600 * (index % 2))]) for index in range(50)]
     assert both(records)[0] == dumped(records)
+
+
+def test_memory_is_bounded_where_no_two_values_are_equal() -> None:
+    def distinct() -> Iterator[Record]:
+        for number in range(9_000):
+            shapes = [[number * 1000 + size for size in range(40)]]
+            yield record(shapes=shapes, values=[number + size / 8 for size in range(30)], name=f"{number:0480}")
+
+    tracemalloc.start()
+    try:
+        for _ in encode(distinct()):
+            pass
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16e6
