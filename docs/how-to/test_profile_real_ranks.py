@@ -19,7 +19,7 @@ def test_every_rank_of_every_configuration_is_kept(gputrace_dir, gputrace_check)
     for configuration in CONFIGURATIONS:
         command = [*torchrun, configuration, str(gputrace_dir)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=120)
-        results = [ExportResult(**json.loads(line)) for line in done.stdout.splitlines()]
+        results = [ExportResult(**result) for result in json.loads(done.stdout)]
         assert len(results) == 2
 
     # torchrun's only node has the index 0. What the ranks of the last run wrote is what the legacy files hold.

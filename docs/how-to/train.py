@@ -37,7 +37,12 @@ def main(configuration: str, folder: str) -> None:
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
-    print(json.dumps(dataclasses.asdict(capture.result), default=str))
+
+    # One rank prints for all: lines that ranks print at one time on a shared output can run into each other.
+    results = [None] * dist.get_world_size()
+    dist.all_gather_object(results, dataclasses.asdict(capture.result))
+    if worker.rank == 0:
+        print(json.dumps(results, default=str))
 
 
 if __name__ == "__main__":
