@@ -1,12 +1,12 @@
-"""Run the benchmarks that are named (``export``, ``load``, ``cluster``), or all of them."""
+"""Run the benchmarks that are named (``export``, ``load``, ``cluster``, ``contract``), or all of them."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, export, load
+from benchmarks import cluster, contract, export, load
 
-ALL = {"export": export.main, "load": load.main, "cluster": cluster.main}
+ALL = {"export": export.main, "load": load.main, "cluster": cluster.main, "contract": contract.main}
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_gputrace.errors import (
         ClusterError,
+        ContractError,
+        DeclarationError,
         EmptyCaptureError,
         ExportError,
         GputraceError,
@@ -27,13 +29,17 @@ if TYPE_CHECKING:
     from pytest_gputrace.layout import RankFolder, recognise
     from pytest_gputrace.model import Capture, Finding, Severity, WorkerId
     from pytest_gputrace.naming import legacy_name, parse_name, qualified_name
+    from pytest_gputrace.plugin.contract import ExporterContract, gputrace_checks
 
 _HOMES = {
     "Capture": "model",
     "ClusterError": "errors",
+    "ContractError": "errors",
+    "DeclarationError": "errors",
     "EmptyCaptureError": "errors",
     "ExportError": "errors",
     "ExportResult": "export.exporter",
+    "ExporterContract": "plugin.contract",
     "Finding": "model",
     "GputraceError": "errors",
     "Identity": "identity",
@@ -48,6 +54,7 @@ _HOMES = {
     "Source": "identity",
     "WorkerId": "model",
     "export_events": "export.exporter",
+    "gputrace_checks": "plugin.contract",
     "identify": "identity",
     "legacy_name": "naming",
     "parse_name": "naming",
@@ -59,9 +66,12 @@ _HOMES = {
 __all__ = [
     "Capture",
     "ClusterError",
+    "ContractError",
+    "DeclarationError",
     "EmptyCaptureError",
     "ExportError",
     "ExportResult",
+    "ExporterContract",
     "Finding",
     "GputraceError",
     "Identity",
@@ -76,6 +86,7 @@ __all__ = [
     "Source",
     "WorkerId",
     "export_events",
+    "gputrace_checks",
     "identify",
     "legacy_name",
     "parse_name",

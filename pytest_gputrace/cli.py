@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.metadata
 import os
 import sys
@@ -30,8 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor.add_argument("--model", default="model", help="the model's name in the file names shown")
     doctor.add_argument("--configuration", help="the configuration, where no rank folder gives it")
     doctor.set_defaults(run=_doctor)
+    rules = commands.add_parser("rules", help="what a check of the contract asks, why, and how exporters fix it")
+    rules.add_argument("id", nargs="?", help="the check, such as CT102; all of them with their titles when left out")
+    rules.set_defaults(run=_rules)
     options = parser.parse_args(arguments)
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough: `gputrace rules | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return 0
     return code
 
 
@@ -56,6 +65,26 @@ def _doctor(options: argparse.Namespace) -> int:
         print(f"qualified file  {name}")
     print(f"legacy file     {legacy_name(options.model, worker.local_rank)}")
     print(f"torch           {_version('torch') or 'not installed: profiled() needs it, export_events() does not'}")
+    return 0
+
+
+def _rules(options: argparse.Namespace) -> int:
+    """Print one page, or the list of them."""
+    from pytest_gputrace.conformance import CHECKS, page
+
+    if options.id is None:
+        for check in CHECKS.values():
+            print(f"{check.id}  {check.title}")
+        return 0
+    name: str = options.id.upper()
+    try:
+        text = page(name)
+    except KeyError:
+        near = difflib.get_close_matches(name, list(CHECKS), n=1)
+        hint = f"did you mean {near[0]}?" if near else "all of them: gputrace rules"
+        print(f"gputrace rules: there is no {options.id}; {hint}", file=sys.stderr)
+        return 2
+    print(text.rstrip())
     return 0
 
 

@@ -11,7 +11,9 @@
     ├── ExportError             at least one of a capture's two files could not be written
     │   ├── SessionStolenError  another profiler took the session; there is nothing to export
     │   └── EmptyCaptureError   the profile holds no event
-    └── ClusterError            simulated workers died, failed or did not come in time
+    ├── ClusterError            simulated workers died, failed or did not come in time
+    └── ContractError           an exporter could not be held to the contract: no verdict
+        └── DeclarationError    what was declared about it cannot be: an unknown check or capability
 
 Facts are kept as attributes and every error survives pickling, so that one raised in a simulated rank reaches the test.
 """
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClusterError",
+    "ContractError",
+    "DeclarationError",
     "EmptyCaptureError",
     "ExportError",
     "GputraceError",
@@ -127,3 +131,11 @@ class ClusterError(GputraceError):
     def __init__(self, message: str, *, workers: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.workers = tuple(workers)
+
+
+class ContractError(GputraceError):
+    """An exporter could not be held to a check: set-up failed, a worker died or was late. Never a verdict on it."""
+
+
+class DeclarationError(ContractError):
+    """A declaration names no check or capability there is, or lacks its reason."""

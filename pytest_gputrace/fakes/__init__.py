@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.fakes.launchers import launcher_environment
     from pytest_gputrace.fakes.outcome import ClusterRun, Outcome
     from pytest_gputrace.fakes.profiler import FakeProfile
-    from pytest_gputrace.fakes.rankdirs import RankDirs, make_rank_dirs, outside_layout
+    from pytest_gputrace.fakes.rankdirs import OUTSIDE_LAYOUT, RankDirs, make_rank_dirs, outside_layout
     from pytest_gputrace.fakes.torchfake import fake_torch
 
 _HOMES = {
@@ -26,6 +26,7 @@ _HOMES = {
     "FakeEvent": "events",
     "FakeProfile": "profiler",
     "Job": "job",
+    "OUTSIDE_LAYOUT": "rankdirs",
     "Outcome": "outcome",
     "RankDirs": "rankdirs",
     "fake_events": "events",
@@ -36,6 +37,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "OUTSIDE_LAYOUT",
     "Cluster",
     "ClusterRun",
     "FakeEvent",

@@ -13,9 +13,9 @@ from pytest_gputrace.fakes.outcome import Requested
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_gputrace.fakes.faults import Fault
+    from pytest_gputrace.fakes.faultbase import AtWork, Fault
     from pytest_gputrace.fakes.job import Job
-    from pytest_gputrace.fakes.moments import Injection
+    from pytest_gputrace.fakes.moments import Record
     from pytest_gputrace.fakes.outcome import Outcome
     from pytest_gputrace.fakes.plan import WorkerPlan
 
@@ -36,6 +36,7 @@ class Aim:
         self._places = {worker.job: worker.index for worker in workers}
         self.jobs = [worker.job for worker in workers if _selects(fault, worker.job)]
         self._selected = frozenset(self.jobs)
+        self._at_work: AtWork = fault
         self._notes = mmap.mmap(-1, max(self._places.values()) + 1)
 
     def __str__(self) -> str:
@@ -50,9 +51,15 @@ class Aim:
         self.fault.before_start(self.jobs)
 
     @contextlib.contextmanager
-    def applied(self, job: Job) -> Iterator[Injection | None]:
+    def around_run(self) -> Iterator[None]:
+        """What the fault does in the test's own process, around the run."""
+        with self.fault.around_run(self.jobs) as self._at_work:
+            yield
+
+    @contextlib.contextmanager
+    def applied(self, job: Job) -> Iterator[Record | None]:
         """The fault at work in this process, with a note for the parent at its first strike."""
-        with self.fault.applied(job) as record:
+        with self._at_work.applied(job) as record:
             if record is not None:
                 record.on_strike = lambda: self._note(job)
                 if record.fired:
@@ -76,7 +83,7 @@ class Aim:
             dead = {index for index in selected if self.fault.kills and outcomes[index].signal is signal.SIGKILL}
             struck = frozenset(noted | dead)
         advice = self.fault.advice(self.jobs) if selected else _workers_there(list(self._places))
-        return Requested(str(self.fault), selected, struck, self.fault.kills, advice)
+        return Requested(str(self.fault), selected, struck, self.fault.kills, advice, self.fault.may_be_idle)
 
 
 def _selects(fault: Fault, job: Job) -> bool:

@@ -5,6 +5,7 @@ Plans the run and judges it; the processes themselves are the work of ``supervis
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ from pytest_gputrace.fakes.plan import NodePlan, RunPlan, WorkerPlan
 from pytest_gputrace.fakes.rankdirs import make_rank_dirs
 from pytest_gputrace.fakes.snapshot import snapshot
 from pytest_gputrace.fakes.supervisor import supervise
+from pytest_gputrace.fakes.turns import Turns
 from pytest_gputrace.fakes.validate import (
     check_flag,
     check_legacy_template,
@@ -34,6 +36,7 @@ from pytest_gputrace.fakes.validate import (
     configuration_names,
     one_of,
     whole,
+    work_folders,
 )
 from pytest_gputrace.model import Capture, WorkerId
 
@@ -47,6 +50,8 @@ __all__ = ["Cluster", "ClusterRun", "Outcome"]
 
 T = TypeVar("T")
 _IDENTITIES = ("auto", "namespaces", "patched")
+_RANKS = 2
+_CONFIGURATIONS = ("model-benchmarks:experiment/fp16",)
 _HOSTNAME_BYTES = 64  # HOST_NAME_MAX of Linux
 
 
@@ -56,8 +61,11 @@ class Cluster:
     Args:
         root: everything goes below it; node ``node0`` has its SuperBench output in ``ROOT/node0``.
         nodes: how many nodes, labelled ``node0``, ``node1``, ...
-        ranks: workers on each node for each configuration.
+        ranks: workers on each node for each configuration; 2, when left out.
         configurations: SuperBench configuration names; each is a job of its own with ranks from 0.
+        work_dirs: for workers outside SuperBench's layout: the folders below ``ROOT/node0``, ... that workers with
+            local rank 0, 1, ... run in, instead of ``ranks`` and ``configurations``. Such workers have no
+            configuration: theirs is the empty text.
         model: SuperBench's model name, a part of the legacy file name.
         legacy_name: how the exporter names the file that workers share, for the faults that strike it and for
             ``Job.legacy_name``: a template with ``{model}``, ``{local_rank}``, ``{rank}``, ``{node}`` and
@@ -67,6 +75,11 @@ class Cluster:
         shared_trace_dir: one trace folder for all workers, else each worker's rank folder.
         trace_dir: the shared folder, when it is not to be ``ROOT/traces``.
         rounds: captures each worker is expected to make.
+        first_round: the number of the first one. A run in a folder that holds an earlier one's captures takes another.
+        process_group: whether torch.distributed, where torch is loaded, says that the job's process group is there: its
+            rank and size; a barrier returns at once, and collectives do not work.
+        turns: whether workers are called one after another, in the order of the outcomes, each when the one before it
+            has ended. Then ``Outcome.touched`` says which files each touched.
         faults: what is done to the run, from ``pytest_gputrace.fakes.faults``.
         hostnames: one for each node; they may be equal. The labels, when left out.
         node_identity: ``namespaces`` gives each node a host name and process ids of its own; ``patched`` replaces the
@@ -85,8 +98,9 @@ class Cluster:
         root: Path | str,
         *,
         nodes: int = 2,
-        ranks: int = 2,
-        configurations: Sequence[str] = ("model-benchmarks:experiment/fp16",),
+        ranks: int | None = None,
+        configurations: Sequence[str] | None = None,
+        work_dirs: Sequence[str | os.PathLike[str]] | None = None,
         model: str = "resnet50",
         legacy_name: str = "torch-profiler-sb-{model}-{local_rank}.json",
         launcher: Launcher = "torchrun",
@@ -94,6 +108,9 @@ class Cluster:
         shared_trace_dir: bool = True,
         trace_dir: Path | str | None = None,
         rounds: int = 1,
+        first_round: int = 0,
+        turns: bool = False,
+        process_group: bool = False,
         faults: Sequence[Fault] = (),
         hostnames: Sequence[str] | None = None,
         node_identity: Literal["auto", "namespaces", "patched"] = "auto",
@@ -101,22 +118,25 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         seed: int = 0,
     ) -> None:
-        nodes, ranks = whole("Cluster", "nodes", nodes), whole("Cluster", "ranks", ranks)
-        rounds = whole("Cluster", "rounds", rounds)
+        nodes, rounds = whole("Cluster", "nodes", nodes), whole("Cluster", "rounds", rounds)
         one_of("Cluster", "launcher", launcher, LAUNCHERS)
         one_of("Cluster", "vendor", vendor, VENDORS)
         one_of("Cluster", "node_identity", node_identity, _IDENTITIES)
         check_text("Cluster", "model", model)
         check_seconds("Cluster", "deadline_s", deadline_s)
         check_flag("Cluster", "shared_trace_dir", shared_trace_dir)
+        check_flag("Cluster", "turns", turns)
+        check_flag("Cluster", "process_group", process_group)
         if trace_dir is not None and not shared_trace_dir:
             raise ValueError("Cluster: trace_dir is the shared folder; it cannot be given with shared_trace_dir=False")
-        self.faults = _faults(faults)
+        self.faults = _faults(faults, turns)
         self.hostnames = _hostnames(hostnames, nodes, self.faults)
         self.root = Path(root).absolute()
-        self.nodes, self.ranks, self.rounds = nodes, ranks, rounds
-        self.configurations = configuration_names("Cluster", configurations)
-        self.legacy_name = check_legacy_template("Cluster", legacy_name, model)
+        self.work_dirs = None if work_dirs is None else work_folders("Cluster", work_dirs)
+        self.nodes, self.ranks, self.configurations = nodes, *_layout(ranks, configurations, self.work_dirs)
+        self.rounds, self.first_round = rounds, whole("Cluster", "first_round", first_round, 0)
+        self.turns, self.process_group = turns, process_group
+        self.legacy_name = check_legacy_template("Cluster", legacy_name, model, self.configurations[0])
         self.model, self.launcher, self.vendor, self.seed = model, launcher, vendor, seed
         self.shared_trace_dir = shared_trace_dir
         self.node_identity, self.deadline_s = node_identity, deadline_s
@@ -133,12 +153,19 @@ class Cluster:
         """Every folder a worker is told to write to: the shared one, or all rank folders."""
         if self.shared_trace_dir:
             return [self._trace_dir]
-        return [
-            self.root / f"node{node}" / "benchmarks" / configuration / f"rank{local_rank}"
+        folders = [
+            self._rank_dir(node, local_rank, configuration)
             for node in range(self.nodes)
             for local_rank in range(self.ranks)
             for configuration in self.configurations
         ]
+        return list(dict.fromkeys(folders))
+
+    def _rank_dir(self, node: int, local_rank: int, configuration: str) -> Path:
+        root = self.root / f"node{node}"
+        if self.work_dirs is not None:
+            return root / self.work_dirs[local_rank]
+        return root / "benchmarks" / configuration / f"rank{local_rank}"
 
     @property
     def expected(self) -> list[Capture]:
@@ -148,11 +175,11 @@ class Cluster:
             for node in range(self.nodes)
             for local_rank in range(self.ranks)
             for configuration in self.configurations
-            for round in range(self.rounds)
+            for round in range(self.first_round, self.first_round + self.rounds)
         ]
 
     def run(self, function: Callable[[Job], T], *, check: bool = True) -> ClusterRun[T]:
-        """Call ``function`` in every worker at the same time, each in its own folder and environment.
+        """Call ``function`` in every worker, each in its own folder and environment: at the same time, or in turns.
 
         The workers are forked from this process, so any callable will do; its result must be picklable. The trace
         folder exists when they start. Not for a process that holds a GPU context: that does not survive a fork.
@@ -183,10 +210,22 @@ class Cluster:
         aims = [Aim(fault, workers) for fault in self.faults]
         for aim in aims:
             aim.before_start()
-        plan = RunPlan(function, aims, identity, how, began + self.deadline_s, os.getpid())
-        ended = supervise(nodes, plan)
+        plan = RunPlan(function, aims, identity, how, began + self.deadline_s, os.getpid(), self.process_group)
+        with contextlib.ExitStack() as undo:
+            for aim in aims:
+                undo.enter_context(aim.around_run())
+            turns = self._turns(len(workers))
+            if turns is not None:
+                undo.callback(turns.close)
+                plan.gates = turns.gates
+            ended = supervise(nodes, plan, turns)
         outcomes = tuple(
-            read_outcome(worker, ended.get(worker.index), tuple(str(aim) for aim in aims if aim.struck_in(worker.job)))
+            read_outcome(
+                worker,
+                ended.get(worker.index),
+                tuple(str(aim) for aim in aims if aim.struck_in(worker.job)),
+                () if turns is None else turns.touched.get(worker.index, ()),
+            )
             for worker in workers
         )
         requested = tuple(aim.requested(outcomes) for aim in aims)
@@ -203,11 +242,11 @@ class Cluster:
         base = clean_environment()
         nodes = []
         for index, hostname in enumerate(self.hostnames):
-            dirs = make_rank_dirs(self.root / f"node{index}", self.configurations, self.ranks)
+            self._make_rank_dirs(index)
             workers: list[WorkerPlan] = []
             for local_rank in range(self.ranks):
                 for number, configuration in enumerate(self.configurations):
-                    job = self._job(index, local_rank, configuration, dirs[configuration, local_rank])
+                    job = self._job(index, local_rank, configuration)
                     name = f"node{index}-rank{job.worker.rank}-configuration{number}"
                     environment = {**base, **self._launcher_environment(job, index, hostname), **self.env}
                     place = index * self.ranks * len(self.configurations) + len(workers)
@@ -217,11 +256,31 @@ class Cluster:
             nodes.append(NodePlan(index, f"node{index}", hostname, workers, notes / f"node{index}.log"))
         return nodes
 
+    def _make_rank_dirs(self, node: int) -> None:
+        if self.work_dirs is None:
+            make_rank_dirs(self.root / f"node{node}", self.configurations, self.ranks)
+        for name in self.work_dirs or ():
+            (self.root / f"node{node}" / name).mkdir(parents=True, exist_ok=True)
+
+    def _turns(self, workers: int) -> Turns | None:
+        return Turns(range(workers), self._looked_at(), self._runs_dir) if self.turns else None
+
+    @property
+    def _runs_dir(self) -> Path:
+        return self.root / ".runs"
+
+    def _looked_at(self) -> list[Path]:
+        """The folders whose files a turn may touch: the root and the trace folder, each file once."""
+        root, traces = self.root, self.trace_dir
+        if traces.is_relative_to(root):
+            return [root]
+        return [traces] if root.is_relative_to(traces) else [root, traces]
+
     def _new_folder(self) -> Path:
         """A folder for the logs and results of one run, beside the nodes and outside every trace folder."""
         number = 0
         while True:
-            folder = self.root / ".runs" / f"run{number}"
+            folder = self._runs_dir / f"run{number}"
             try:
                 folder.mkdir(parents=True)
             except FileExistsError:
@@ -229,15 +288,19 @@ class Cluster:
             else:
                 return folder
 
-    def _job(self, node: int, local_rank: int, configuration: str, rank_dir: Path) -> Job:
+    def _job(self, node: int, local_rank: int, configuration: str) -> Job:
         worker = WorkerId(
             f"node{node}", node * self.ranks + local_rank, local_rank, self.nodes * self.ranks, self.ranks
         )
+        rank_dir = self._rank_dir(node, local_rank, configuration)
         trace_dir = self._trace_dir if self.shared_trace_dir else rank_dir
         legacy = self.legacy_name.format(
             model=self.model, local_rank=local_rank, rank=worker.rank, node=worker.node, configuration=configuration
         )
-        return Job(self.model, configuration, worker, trace_dir, rank_dir, self.rounds, self.vendor, self.seed, legacy)
+        return Job(
+            self.model, configuration, worker, trace_dir, rank_dir, self.rounds, self.vendor, self.seed, legacy,
+            self.first_round,
+        )  # fmt: skip
 
     def _launcher_environment(self, job: Job, node_index: int, hostname: str) -> dict[str, str]:
         worker = job.worker
@@ -247,7 +310,19 @@ class Cluster:
         )  # fmt: skip
 
 
-def _faults(given: object) -> tuple[Fault, ...]:
+def _layout(ranks: object, configurations: object, work_dirs: tuple[str, ...] | None) -> tuple[int, tuple[str, ...]]:
+    """The workers of one node: how many for each configuration, and the configurations."""
+    if work_dirs is None:
+        names = _CONFIGURATIONS if configurations is None else configuration_names("Cluster", configurations)
+        return whole("Cluster", "ranks", _RANKS if ranks is None else ranks), names
+    if configurations is not None:
+        raise ValueError("Cluster: workers in work_dirs have no configuration; configurations cannot be given with it")
+    if ranks is not None and whole("Cluster", "ranks", ranks) != len(work_dirs):
+        raise ValueError(f"Cluster: ranks={ranks!r}, but work_dirs has a folder for {len(work_dirs)}; leave ranks out")
+    return len(work_dirs), ("",)
+
+
+def _faults(given: object, turns: bool) -> tuple[Fault, ...]:
     """``given`` as a tuple of faults; refuse what is none, and say what was probably meant."""
     accepted = "give a list of faults, such as faults=[faults.truncate_legacy('every-open')]"
     if isinstance(given, Fault):
@@ -262,6 +337,10 @@ def _faults(given: object) -> tuple[Fault, ...]:
             name = getattr(fault, "__name__", "")
             why = f"{name} was not called" if callable(fault) and name else f"{fault!r} is no fault"
             raise TypeError(f"Cluster: faults: {why}; {accepted}")
+        if turns and fault.side_by_side:
+            raise ValueError(
+                f"Cluster: {fault} needs workers that run side by side; it cannot be given with turns=True"
+            )
         found.append(fault)
     return tuple(found)
 

@@ -202,6 +202,7 @@ def fake_events(
     steps: int = 2,
     ops_per_step: int = 8,
     values: Sequence[complex] = (),
+    names: Sequence[str] = (),
 ) -> list[FakeEvent]:
     """The events of one profile, sorted by start, carrying ``capture``'s marks.
 
@@ -214,6 +215,7 @@ def fake_events(
         steps: number of ``ProfilerStep*`` annotations.
         ops_per_step: host operations in each step, each with a launch and device work.
         values: numbers that JSON cannot hold (NaN, infinities, complex), put among inputs and times.
+        names: further host operations of these names, without device work.
 
     Raises:
         ValueError: the vendor is neither ``cuda`` nor ``hip``, or a number is negative.
@@ -236,6 +238,9 @@ def fake_events(
         _on_gpu_timeline(build, annotation, build.events[before:])
     for value in values:
         build.bad(value)
+    for name in names:
+        start = build.pass_time(0.5, 2.0)
+        build.host(name, start, build.pass_time(1.0, 3.0))
     build.mark(capture.mark(total - 1, total))
     return sorted(build.events, key=lambda event: event.time_range.start)
 

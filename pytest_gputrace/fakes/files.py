@@ -120,8 +120,14 @@ def _complete(event: FakeEvent, vendor: str) -> dict[str, Any]:
     # Kineto keeps whole nanoseconds in integers and clamps a negative length to 0: it cannot hold a non-finite time.
     dur = max(0.0, end - start) if math.isfinite(end - start) else 0.0
     name = event.trace_name if event.name == "ProfilerStep*" else event.name
-    row = _row("X", name, *_place(event), _ts(start), cat=event.activity_type, dur=round(dur, 3))
+    row = _row("X", _written(name), *_place(event), _ts(start), cat=event.activity_type, dur=round(dur, 3))
     return {**row, "args": _arguments(event, vendor)}
+
+
+def _written(name: str) -> str:
+    """A name as Kineto of torch 2.14 writes it; that of torch 2.13 and before leaves a quote as it is: no JSON."""
+    name = name.split("\0", 1)[0].replace("\n", "").replace('"', "'").replace("\\", "/")
+    return name if name.isascii() and name.isprintable() else "unknown"
 
 
 def _arguments(event: FakeEvent, vendor: str) -> dict[str, Any]:

@@ -22,7 +22,8 @@ class Job:
     """One worker's share of a run.
 
     ``legacy_name`` is the file name SuperBench's exporter would use: model and local rank, nothing else; empty means
-    to build it. A cluster fills it from its own ``legacy_name``. ``rank_dir`` is the current directory of the process. ``plan`` counts the profiles this process made.
+    to build it. A cluster fills it from its own ``legacy_name``. ``rank_dir`` is the current directory of the process.
+    ``first_round`` is the number that marks name for its first capture. ``plan`` counts the profiles this process made.
     """
 
     model: str
@@ -34,6 +35,7 @@ class Job:
     vendor: Vendor = "cuda"
     seed: int = 0
     legacy_name: str = ""
+    first_round: int = 0
     plan: CapturePlan = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +45,7 @@ class Job:
 
     def __str__(self) -> str:
         worker = self.worker
-        return f"{worker.node} rank {worker.rank} (local rank {worker.local_rank}, {self.configuration})"
+        return f"{worker.node} rank {worker.rank} (local rank {worker.local_rank}, {self.configuration or 'no configuration'})"
 
     @property
     def legacy_path(self) -> Path:
@@ -51,8 +53,8 @@ class Job:
         return self.trace_dir / self.legacy_name
 
     def capture(self, round: int = 0) -> Capture:
-        """What this worker records in a round."""
-        return Capture(self.worker.node, self.worker.rank, self.configuration, round)
+        """What this worker records in a round of this run, from 0: the mark names ``first_round`` more."""
+        return Capture(self.worker.node, self.worker.rank, self.configuration, self.first_round + round)
 
     def profiler(self, *, record_shapes: bool = True) -> FakeProfile:
         """The fake profile of this process's next round, as a context manager."""

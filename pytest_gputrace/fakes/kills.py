@@ -11,6 +11,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from pytest_gputrace.fakes.sizelimit import no_file_beyond
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,17 +59,12 @@ def killed_at_byte(count: int) -> Iterator[None]:
     refuse_outside_workers()
     if sys.platform != "linux":
         raise OSError(f"sigkill(at_byte=...) needs Linux; this is {sys.platform}")
-    import resource  # not on every platform
-
     libc = ctypes.CDLL(None)
     libc.signal.restype = ctypes.c_void_p
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     before = libc.signal(signal.SIGXFSZ, ctypes.cast(_die_callback, ctypes.c_void_p))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
     try:
-        yield
+        with no_file_beyond(count):
+            yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         libc.signal(signal.SIGXFSZ, before)

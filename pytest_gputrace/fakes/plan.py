@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_gputrace.fakes.aims import Aim
@@ -45,7 +45,10 @@ class NodePlan:
 
 @dataclass
 class RunPlan:
-    """What all processes of a run share. The pipe ends are filled in just before the first fork."""
+    """What all processes of a run share. The pipe ends are filled in just before the first fork.
+
+    ``gates`` has a descriptor for each worker, by its index, where they go one after another.
+    """
 
     function: Callable[[Job], Any]
     faults: Sequence[Aim]
@@ -53,9 +56,11 @@ class RunPlan:
     namespaces: Namespaces | None
     deadline: float
     parent: int
+    process_group: bool = False
     go: int = -1
     report: int = -1
     parent_ends: tuple[int, ...] = ()
+    gates: Mapping[int, int] = field(default_factory=dict)
 
     def left_s(self) -> float:
         """Seconds until the deadline; never negative."""

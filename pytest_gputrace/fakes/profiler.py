@@ -35,7 +35,11 @@ __all__ = ["CapturePlan", "FakeProfile", "profile_class"]
 
 @dataclasses.dataclass
 class CapturePlan:
-    """Which capture the next profile of this process records; each profile takes one round."""
+    """Which capture the next profile of this process records; each profile takes one round.
+
+    ``names`` are those of further host events, ``empty`` lets a profile record nothing, ``stolen`` lets another one
+    take its session; ``on_stop`` is called whenever a profile was stopped.
+    """
 
     capture: Capture
     vendor: Vendor = "cuda"
@@ -43,6 +47,10 @@ class CapturePlan:
     steps: int = 2
     values: tuple[complex, ...] = ()
     taken: int = 0
+    names: tuple[str, ...] = ()
+    empty: bool = False
+    stolen: bool = False
+    on_stop: list[Callable[[], None]] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         one_of("profile", "vendor", self.vendor, VENDORS)
@@ -121,12 +129,14 @@ class FakeProfile:
         """End the recording, make the events and call ``on_trace_ready``."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before stopping trace")
-        stolen = FakeProfile._recording is not self
-        if not stolen:
+        stolen = self.plan.stolen or FakeProfile._recording is not self
+        if FakeProfile._recording is self:
             FakeProfile._recording = None
         start_ns = 0 if stolen else self._began_ns
         self.profiler.kineto_results = SimpleNamespace(trace_start_ns=lambda: start_ns)
-        self._events = [] if stolen else self._make_events()
+        self._events = [] if stolen or self.plan.empty else self._make_events()
+        for tell in self.plan.on_stop:
+            tell()
         if not self._stopped:
             self._stopped = True
             if self.on_trace_ready is not None:
@@ -164,7 +174,9 @@ class FakeProfile:
     def _make_events(self) -> list[FakeEvent]:
         plan = self.plan
         steps = self.step_num or plan.steps
-        events = fake_events(self.capture, vendor=plan.vendor, seed=plan.seed, steps=steps, values=plan.values)
+        events = fake_events(
+            self.capture, vendor=plan.vendor, seed=plan.seed, steps=steps, values=plan.values, names=plan.names
+        )
         if not self.record_shapes:
             for event in events:
                 event.input_shapes, event.input_dtypes, event.concrete_inputs = [], [], []

@@ -10,7 +10,21 @@ from pathlib import Path
 
 from pytest_gputrace.fakes.validate import configuration_names, whole
 
-__all__ = ["RankDirs", "make_rank_dirs", "outside_layout"]
+__all__ = ["OUTSIDE_LAYOUT", "RankDirs", "make_rank_dirs", "outside_layout"]
+
+OUTSIDE_LAYOUT: tuple[str, ...] = (
+    "other",
+    "rank1",
+    "benchmarks/config/worker0",
+    "benchmarks/config/rankx",
+    "benchmarks/config/rank0.bak1",
+    "benchmarks/config/rank\u00b2",
+    "benchmarks/rank0",
+    "other/config/rank0",
+)
+"""Folders of one node that are no rank folders: a word too few or too many, a number that is none (``rankx``, a
+superscript two, which Python's ``isdigit`` accepts), the name SuperBench gives to the folder of an earlier run
+(``rank0.bak1``), or a rank's name outside any ``benchmarks``."""
 
 
 class RankDirs(Mapping[tuple[str, int], Path]):
@@ -69,21 +83,8 @@ def _numbers(ranks: int | Sequence[int]) -> Sequence[int]:
 
 
 def outside_layout(root: Path) -> dict[str, Path]:
-    """Make folders that are no rank folders, by their path below ``root``.
-
-    They hold a word too few or too many, a number that is none (``rankx``, a superscript two, which Python's
-    ``isdigit`` accepts), or the name SuperBench gives to the folder of an earlier run (``rank0.bak1``).
-    """
-    names = [
-        "other",
-        "benchmarks/config/worker0",
-        "benchmarks/config/rankx",
-        "benchmarks/config/rank0.bak1",
-        "benchmarks/config/rank\u00b2",
-        "benchmarks/rank0",
-        "other/config/rank0",
-    ]
-    folders = {name: root / name for name in names}
+    """Make the folders of ``OUTSIDE_LAYOUT``, by their path below ``root``."""
+    folders = {name: root / name for name in OUTSIDE_LAYOUT}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     return folders

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_gputrace.fakes.plan import NodePlan, RunPlan, WorkerPlan
+    from pytest_gputrace.fakes.turns import Turns
 
 __all__ = ["supervise"]
 
@@ -30,8 +31,8 @@ _POLL_S = 0.05  # a pipe wakes the loop; this is for an agent that ends while a 
 _STOP_S = 3.0  # SIGKILL follows when a stop takes longer
 
 
-def supervise(nodes: Sequence[NodePlan], plan: RunPlan) -> dict[int, int]:
-    """Run all workers to their end.
+def supervise(nodes: Sequence[NodePlan], plan: RunPlan, turns: Turns | None = None) -> dict[int, int]:
+    """Run all workers to their end: at the same time, or as ``turns`` says.
 
     Returns:
         The wait status of every worker, by its index; one that nobody saw end is missing.
@@ -39,7 +40,7 @@ def supervise(nodes: Sequence[NodePlan], plan: RunPlan) -> dict[int, int]:
     Raises:
         ClusterError: the deadline passed; it names the workers that were not done.
     """
-    run = _Run(nodes, plan)
+    run = _Run(nodes, plan, turns)
     try:
         run.start()
         run.wait()
@@ -49,11 +50,12 @@ def supervise(nodes: Sequence[NodePlan], plan: RunPlan) -> dict[int, int]:
 
 
 class _Run:
-    def __init__(self, nodes: Sequence[NodePlan], plan: RunPlan) -> None:
-        self.nodes, self.plan = nodes, plan
+    def __init__(self, nodes: Sequence[NodePlan], plan: RunPlan, turns: Turns | None = None) -> None:
+        self.nodes, self.plan, self.turns = nodes, plan, turns
         self.workers: dict[int, WorkerPlan] = {worker.index: worker for node in nodes for worker in node.workers}
         self.ready: set[int] = set()
         self.ended: dict[int, int] = {}
+        self.lost: set[int] = set()
         self.failed: list[str] = []
         self.agents: dict[int, NodePlan] = {}
         self.opened = False
@@ -99,6 +101,7 @@ class _Run:
         self._read()
         if self.failed:
             raise ClusterError("; ".join(self.failed), workers=[])
+        self._open_when_ready()  # what the last worker touched
 
     def stop(self) -> None:
         """End what still runs: ask each agent, which ends its node; after a while kill its process group."""
@@ -143,12 +146,18 @@ class _Run:
             self.failed.append(f"{node.label} could not be simulated: {value} (see {node.log})")
 
     def _open_when_ready(self) -> None:
-        """Let all workers go at once, with a byte for each; one that died on the way is not waited for."""
+        """Let all workers go at once, with a byte for each; one that died on the way is not waited for.
+
+        Where they take turns, let the next one go.
+        """
         if not self.opened and self.ready | self.ended.keys() >= self.workers.keys():
             self.opened = True
             # Nobody may be left to read it. How each of them died is told by what they left.
             with contextlib.suppress(BrokenPipeError):
-                os.write(self.go, b"g" * len(self.workers))
+                if self.turns is None:
+                    os.write(self.go, b"g" * len(self.workers))
+        if self.opened and self.turns is not None:
+            self.turns.advance(self.ended.keys() | self.lost)
 
     def _reap(self) -> None:
         for pid in list(self.agents):
@@ -162,6 +171,8 @@ class _Run:
     def _note_end(self, node: NodePlan) -> None:
         """One that ends before the start, and not all its workers before it, was killed: it says nothing itself."""
         self._read()
+        # Nobody will tell how they end, and those who come after them must not wait for it.
+        self.lost.update(worker.index for worker in node.workers if worker.index not in self.ended)
         if not (self.opened or self.failed) and any(worker.index not in self.ended for worker in node.workers):
             self.failed.append(f"{node.label} could not be simulated: its process ended (see {node.log})")
 
@@ -169,8 +180,17 @@ class _Run:
         self._read()
         waiting = [worker for index, worker in self.workers.items() if index not in self.ended]
         lines = ["the deadline passed; waited for:"]
-        lines += [f"  {worker.job}: {self._doing(worker.index)}" for worker in waiting]
+        lines += [
+            f"  {worker.job}: {self._doing(worker.index)}" for worker in waiting if self._was_let_in(worker.index)
+        ]
+        behind = sum(not self._was_let_in(worker.index) for worker in waiting)
+        if behind:
+            lines.append(f"  and {behind} whose turn did not come")
         return ClusterError("\n".join(lines + self.failed), workers=[str(worker.job) for worker in waiting])
+
+    def _was_let_in(self, index: int) -> bool:
+        """Whether the run waited for this worker itself, not only for one before it."""
+        return not (self.opened and self.turns is not None) or index == self.turns.current
 
     def _doing(self, index: int) -> str:
         if index not in self.ready:

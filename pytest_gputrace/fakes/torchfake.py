@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from pytest_gputrace.fakes.events import Vendor
+    from pytest_gputrace.model import WorkerId
 
 __all__ = ["fake_torch", "fake_torch_for"]
 
@@ -68,13 +69,19 @@ def fake_torch(
 
 
 @contextlib.contextmanager
-def fake_torch_for(plan: CapturePlan, *, device_count: int = 8) -> Iterator[type[FakeProfile]]:
-    """``fake_torch`` with a plan that the caller keeps, so that it can be shared or changed."""
+def fake_torch_for(
+    plan: CapturePlan, *, device_count: int = 8, group: WorkerId | None = None
+) -> Iterator[type[FakeProfile]]:
+    """``fake_torch`` with a plan that the caller keeps, so that it can be shared or changed.
+
+    With ``group``, torch.distributed says that the worker's process group is there.
+    """
     profile = profile_class(plan)
     with contextlib.ExitStack() as undo:
 
         def dress(torch: Any) -> None:
-            for owner, name, value in _replacements(torch, plan.vendor, profile, device_count):
+            replacements = _replacements(torch, plan.vendor, profile, device_count)
+            for owner, name, value in [*replacements, *_process_group(torch, group)]:
                 undo.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
                 setattr(owner, name, value)
 
@@ -125,6 +132,19 @@ def _restore(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
     else:
         setattr(owner, name, value)
+
+
+def _process_group(torch: Any, worker: WorkerId | None) -> list[tuple[Any, str, Any]]:
+    """What tells of a process group. A barrier returns at once; no collective works, for nobody is there to answer."""
+    if worker is None or not torch.distributed.is_available():
+        return []
+    answers = {
+        "is_initialized": lambda: True,
+        "get_rank": lambda group=None: worker.rank,
+        "get_world_size": lambda group=None: worker.world_size,
+        "barrier": lambda *args, **options: None,
+    }
+    return [(torch.distributed, name, answer) for name, answer in answers.items()]
 
 
 def _replacements(torch: Any, vendor: Vendor, profile: type[FakeProfile], count: int) -> list[tuple[Any, str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import os
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ __all__ = [
     "did_you_mean",
     "one_of",
     "whole",
+    "work_folders",
 ]
 
 LEGACY_FIELDS = ("model", "local_rank", "rank", "node", "configuration")
@@ -95,16 +97,32 @@ def check_texts(where: str, name: str, value: object, item: str, example: str) -
 
 def check_configuration(where: str, value: object) -> str:
     """Refuse a configuration that is not a relative path of plain folder names, as SuperBench uses it."""
-    text = check_text(where, "configuration", value)
     accepted = "a name that is a folder below benchmarks/, such as 'model-benchmarks:gpt/fp16'"
+    return _relative_folder(where, "configuration", value, accepted)
+
+
+def _relative_folder(where: str, name: str, value: object, accepted: str) -> str:
+    text = check_text(where, name, value)
     if text.startswith("/"):
-        raise ValueError(f"{where}: configuration {text!r} is an absolute path; give {accepted}")
+        raise ValueError(f"{where}: {name} {text!r} is an absolute path; give {accepted}")
     for part in text.split("/"):
         if part in ("", ".", ".."):
-            raise ValueError(f"{where}: configuration {text!r} has the part {part!r}; give {accepted}")
+            raise ValueError(f"{where}: {name} {text!r} has the part {part!r}; give {accepted}")
         if len(part.encode()) > _NAME_BYTES:
-            raise ValueError(f"{where}: configuration {text!r} has a part of more than {_NAME_BYTES} bytes")
+            raise ValueError(f"{where}: {name} {text!r} has a part of more than {_NAME_BYTES} bytes")
     return text
+
+
+def work_folders(where: str, value: object) -> tuple[str, ...]:
+    """``value`` as a tuple of relative folders, at least one; two workers may share one."""
+    given = value
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        given = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in value]
+    names = check_texts(where, "work_dirs", given, "work_dirs: folder", "['out/first', 'out/second']")
+    if not names:
+        raise ValueError(f"{where}: work_dirs={value!r}: their number must be at least 1")
+    accepted = "a path below the node's folder, such as 'out/first'"
+    return tuple(_relative_folder(where, "work_dirs: folder", name, accepted) for name in names)
 
 
 def configuration_names(where: str, value: object) -> tuple[str, ...]:
@@ -132,7 +150,7 @@ def check_variables(where: str, name: str, value: object) -> dict[str, str]:
     return dict(value)
 
 
-def check_legacy_template(where: str, value: object, model: str) -> str:
+def check_legacy_template(where: str, value: object, model: str, configuration: str = "c") -> str:
     """Refuse a template that does not become a relative path, or that asks for what is not known."""
     text = check_text(where, "legacy_name", value)
     accepted = ", ".join(f"{{{field}}}" for field in LEGACY_FIELDS)
@@ -144,7 +162,7 @@ def check_legacy_template(where: str, value: object, model: str) -> str:
                     f"{where}: legacy_name {text!r} has the field {{{field}}}; known are {accepted}"
                     f"{did_you_mean(field, LEGACY_FIELDS)}"
                 )
-        name = text.format(model=model, local_rank=0, rank=0, node="node0", configuration="c")
+        name = text.format(model=model, local_rank=0, rank=0, node="node0", configuration=configuration)
     except ValueError as error:
         if str(error).startswith(where):
             raise

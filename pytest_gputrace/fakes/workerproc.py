@@ -104,20 +104,26 @@ def _work(worker: WorkerPlan, node: NodePlan, plan: RunPlan) -> int:
         # A thread pool does not survive a fork: real operations in a worker would wait for it for ever.
         torch.set_num_threads(1)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(fake_torch_for(job.plan))
+        stack.enter_context(fake_torch_for(job.plan, group=job.worker if plan.process_group else None))
         around: list[AbstractContextManager[Any]] = [fault.applied(job) for fault in plan.faults if fault.selects(job)]
         if plan.identity == "patched":
             around.append(patched_identity(node.hostname, worker.simulated_pid, node.index))
         report(plan, "ready", worker.index)
-        if not _started(plan):
+        if not _started(worker, plan):
             return _NOT_STARTED
         result, status = _call(worker, plan, around)
     _leave(worker, result)
     return status
 
 
-def _started(plan: RunPlan) -> bool:
-    """Wait for this worker's byte. The end of the pipe means that the parent is gone, silence that it gave up."""
+def _started(worker: WorkerPlan, plan: RunPlan) -> bool:
+    """Wait for this worker's byte. The end of the pipe means that the parent is gone, silence that it gave up.
+
+    Where workers take turns, wait for this one's gate.
+    """
+    gate = plan.gates.get(worker.index)
+    if gate is not None:
+        return readable(gate, plan.left_s())
     return readable(plan.go, plan.left_s()) and os.read(plan.go, 1) == b"g"
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_gputrace.plugin import contracthooks
+from pytest_gputrace.plugin.contractoptions import add_contract_options
 from pytest_gputrace.plugin.fixtures import (
     _gputrace_evidence,
+    _gputrace_hold,
     gputrace_check,
     gputrace_cluster,
     gputrace_dir,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "_gputrace_evidence",
+    "_gputrace_hold",
     "gputrace_check",
     "gputrace_cluster",
     "gputrace_dir",
@@ -37,6 +41,7 @@ __all__ = [
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     add_options(parser)
+    add_contract_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,3 +51,4 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gputrace.plugin import recording
 
         recording.register(config)
+    contracthooks.register(config)

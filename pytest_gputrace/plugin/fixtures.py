@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.plugin.checking import CheckFactory
     from pytest_gputrace.plugin.clusters import ClusterFactory
+    from pytest_gputrace.plugin.contractrun import Hold
     from pytest_gputrace.plugin.evidence import Evidence
     from pytest_gputrace.plugin.profilers import FakeProfilerFactory
     from pytest_gputrace.plugin.rankdirs import RankDirsFactory
@@ -98,3 +99,11 @@ def _gputrace_evidence(request: pytest.FixtureRequest) -> Evidence:
     evidence = Evidence(request.node.nodeid, worker, kept=RUN in request.config.stash)
     request.node.stash[EVIDENCE] = evidence
     return evidence
+
+
+@pytest.fixture
+def _gputrace_hold(request: pytest.FixtureRequest) -> Hold:
+    """Holds an exporter to one check of the contract, in the folder of this test."""
+    from pytest_gputrace.plugin.contractrun import Hold
+
+    return Hold(request)

@@ -334,3 +334,17 @@ def test_namespaces_that_are_refused_are_an_error(tmp_path: Path, monkeypatch: p
     with pytest.raises(ClusterError, match="refuses namespaces: unshare: not permitted"):
         Cluster(tmp_path, node_identity="namespaces").run(lambda job: 1)
     assert Cluster(tmp_path, nodes=1).run(lambda job: 1).node_identity == "patched"
+
+
+def test_a_process_group_that_torch_tells_of(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch: its process group is the subject")
+
+    def ask(job: Job) -> tuple[bool, int, int]:
+        torch.distributed.barrier()
+        group = torch.distributed
+        return group.is_initialized(), group.get_rank(), group.get_world_size()
+
+    run = Cluster(tmp_path, process_group=True).run(ask)
+    assert run.values == [(True, rank, 4) for rank in range(4)]
+    assert not torch.distributed.is_initialized()
+    assert Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: torch.distributed.is_initialized()).values == [False]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import json
 import math
@@ -19,7 +21,7 @@ from pytest_gputrace.fakes.files import event_list
 from pytest_gputrace.model import Capture, Mark, WorkerId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
@@ -326,6 +328,15 @@ ALL = [
     (faults.equal_hosts("h"), "equal_hosts(hostname='h')"),
     (faults.stale_files(), "stale_files()"),
     (faults.bad_values(math.inf), "bad_values(values=(inf,))"),
+    (faults.lockstep(), "lockstep()"),
+    (faults.frozen_clock(5.0, who=Who(rank=1)), "frozen_clock(who=Who(rank=1), epoch_s=5.0)"),
+    (faults.disk_full(100), "disk_full(at_byte=100)"),
+    (faults.read_only(), "read_only()"),
+    (faults.refused_names(), "refused_names()"),
+    (faults.missing_folder(), "missing_folder()"),
+    (faults.empty_profile(), "empty_profile()"),
+    (faults.stolen_session(), "stolen_session()"),
+    (faults.hostile_names(), "hostile_names()"),
 ]
 
 
@@ -382,11 +393,16 @@ def test_a_fault_that_struck_nobody_fails_the_run(tmp_path: Path, fault: Fault, 
 
 
 @pytest.mark.parametrize(
-    "make", [faults.truncate_legacy, faults.overwrite_legacy, faults.sigkill, faults.stale_files, faults.bad_values]
-)
+    "make",
+    [
+        faults.truncate_legacy, faults.overwrite_legacy, faults.sigkill, faults.stale_files, faults.bad_values,
+        faults.lockstep, faults.frozen_clock, faults.disk_full, faults.read_only, faults.refused_names,
+        faults.missing_folder, faults.empty_profile, faults.stolen_session, faults.hostile_names,
+    ],
+)  # fmt: skip
 def test_a_fault_that_selected_nobody_fails_the_run(tmp_path: Path, make: Any) -> None:
     who = Who(node=0)  # type: ignore[arg-type]
-    needs_moment = make not in (faults.stale_files, faults.bad_values)
+    needs_moment = make in (faults.truncate_legacy, faults.overwrite_legacy, faults.sigkill)
     fault = make("start", who=who) if needs_moment else make(who=who)
     cluster = Cluster(tmp_path, ranks=1, configurations=["c"], faults=[fault], node_identity="patched")
     with pytest.raises(ClusterError) as caught:
@@ -451,9 +467,9 @@ def test_who_is_asked_once_for_each_worker_and_before_the_fork(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("who", [3, "node0", Who, []])
-@pytest.mark.parametrize("name", ["truncate_legacy", "overwrite_legacy", "sigkill", "stale_files", "bad_values"])
+@pytest.mark.parametrize("name", [name for name in faults.__all__ if name.islower() and name != "equal_hosts"])
 def test_what_is_no_selector_is_refused(name: str, who: Any) -> None:
-    moment = [] if name in ("stale_files", "bad_values") else ["end"]
+    moment = ["end"] if name in ("truncate_legacy", "overwrite_legacy", "sigkill") else []
     with pytest.raises(TypeError, match=rf"{name}: who=.*give Who\(node=, rank=, configuration=\) or a function"):
         getattr(faults, name)(*moment, who=who)
 
@@ -487,6 +503,7 @@ def test_a_faults_text_is_the_same_in_each_run() -> None:
         lambda: faults.sigkill(0),
         lambda: faults.sigkill(at_byte=-1),
         lambda: faults.truncate_legacy("end", to_bytes=-1),
+        lambda: faults.disk_full(-1),
     ],
 )
 def test_wrong_numbers(make: Callable[[], Fault]) -> None:
@@ -510,3 +527,37 @@ def test_a_legacy_name_of_ones_own(tmp_path: Path) -> None:
     assert [outcome.job.legacy_name for outcome in run] == run.values
     assert list(run.struck.values()) == [2, 2, 2]
     assert {size(cluster.trace_dir / str(value)) for value in run.values} == {0}
+
+
+def test_what_a_fault_did_in_the_parent_is_undone_however_the_run_ends(tmp_path: Path) -> None:
+    told = []
+
+    @dataclasses.dataclass(frozen=True, repr=False)
+    class Around(Fault):
+        @contextlib.contextmanager
+        def around_run(self, jobs: Sequence[Job]) -> Iterator[Fault]:
+            told.append(("begin", os.getpid(), [job.worker.rank for job in jobs]))
+            try:
+                yield self
+            finally:
+                told.append(("end", os.getpid(), []))
+
+    expected = [("begin", os.getpid(), [0]), ("end", os.getpid(), [])]
+    one(tmp_path, Around()).run(steps, check=False)
+    assert told == expected
+    told.clear()
+    with pytest.raises(ClusterError, match="the deadline passed"):
+        Cluster(tmp_path, nodes=1, ranks=1, faults=[Around()], deadline_s=0.3).run(lambda job: signal.pause())
+    assert told == expected
+
+
+def test_moments_do_not_count_folders(tmp_path: Path) -> None:
+    def export(job: Job) -> None:
+        (job.trace_dir / "sub").mkdir()
+        (job.trace_dir / "link").symlink_to("sub")
+        (job.trace_dir / "first").touch()
+        (job.trace_dir / "second").touch()
+
+    cluster = one(tmp_path, faults.sigkill(2))
+    cluster.run(export, check=False)
+    assert {path.name for path in cluster.trace_dir.iterdir()} == {"sub", "link", "first"}

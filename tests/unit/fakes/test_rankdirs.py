@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gputrace.fakes import make_rank_dirs, outside_layout
+from pytest_gputrace.fakes import OUTSIDE_LAYOUT, make_rank_dirs, outside_layout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,7 @@ def test_folders_outside_the_layout(tmp_path: Path) -> None:
     folders = outside_layout(tmp_path)
     assert set(folders) == {
         "other",
+        "rank1",
         "benchmarks/config/worker0",
         "benchmarks/config/rankx",
         "benchmarks/config/rank0.bak1",
@@ -51,6 +52,7 @@ def test_folders_outside_the_layout(tmp_path: Path) -> None:
         "other/config/rank0",
     }
     assert all(folder.is_dir() and folder == tmp_path / name for name, folder in folders.items())
+    assert tuple(folders) == OUTSIDE_LAYOUT
 
 
 @pytest.mark.parametrize(
