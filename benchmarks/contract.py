@@ -112,7 +112,7 @@ class _Inside:
             inside.seconds += sum((o.ended_ns - o.started_ns) / 1e9 for o in result if o.ended_ns and o.started_ns)
             return result
 
-        Cluster.run = run  # type: ignore[method-assign]  # undone at the end
+        Cluster.run = run  # type: ignore[method-assign,assignment]  # undone at the end
 
     def __exit__(self, *_: object) -> None:
         Cluster.run = self._run  # type: ignore[method-assign]

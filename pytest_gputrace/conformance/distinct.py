@@ -131,7 +131,7 @@ def wide_names(trial: Trial) -> Judgement:
     """Letters of three bytes: a limit of characters is none of bytes, and a cut may fall inside a letter."""
     lengths = [_WIDE * count + "c" * (count % _WIDE_BYTES) for count in _WIDE_CHARACTERS if count < _LIMIT // 3]
     alike = [_WIDE * 84 + "a", _WIDE * 84 + "b", "\u5b57" + _WIDE * 84, _WIDE * 60 + "/" + _WIDE * 60]
-    return _of(trial, [*lengths, *alike], "of letters of three bytes, 60 to 255 bytes")
+    return _of(trial, [*lengths, *alike], "of letters of three bytes each")
 
 
 @FAMILY.check("CT110", "the same job gets the same names tomorrow")

@@ -9,6 +9,7 @@ from pytest_gputrace.conformance.control import control_bytes, legacy_exporter
 from pytest_gputrace.conformance.distinct import plain_configurations
 from pytest_gputrace.conformance.judgement import Judgement, joined, short
 from pytest_gputrace.conformance.promise import Family
+from pytest_gputrace.conformance.scene import told
 from pytest_gputrace.fakes import OUTSIDE_LAYOUT, faults
 
 if TYPE_CHECKING:
@@ -81,7 +82,12 @@ def side_by_side(trial: Trial) -> Judgement:
         if not (reading.captures and reading.whole(reading.captures[0])) and not _has_no_mark(reading)
     ]
     problems = broken if files else [f"no worker left a {scene.run.outcomes[0].job.legacy_name}"]
-    expected = f"one whole file of {len(names)} workers that share it"
+    problems += [
+        f"{told(outcome.job.capture())}: the exporter raised {short(outcome.headline, 200)}"
+        for outcome in scene.run
+        if not outcome.ok
+    ]
+    expected = f"one whole file of {len(names)} workers that share it, and none of them fails"
     return Judgement(expected, max(1, len(files)), tuple(problems), scene.injected, scene.cluster.trace_dir)
 
 
