@@ -44,6 +44,11 @@ class ContractHooks:
         self._refusing = False  # in what is being collected now
         self._refused = False
 
+    @property
+    def told(self) -> bool:
+        """Whether any check of a contract ran."""
+        return bool(self._records)
+
     @pytest.hookimpl(tryfirst=True)  # before hooks of users: what they filter is then missed by the guard
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Make a test of each check."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 LIGHT = {
     "pytest_gputrace",
     "pytest_gputrace.plugin",
+    "pytest_gputrace.plugin.contracthooks",
+    "pytest_gputrace.plugin.contractoptions",
     "pytest_gputrace.plugin.fixtures",
     "pytest_gputrace.plugin.folders",
     "pytest_gputrace.plugin.options",

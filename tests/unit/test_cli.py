@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gputrace.cli import main
+from pytest_gputrace.conformance import CHECKS, page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +74,33 @@ def test_doctor_names_what_disagrees(capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert main(["doctor"]) == 1
     assert "PROC_RANK=2" in capsys.readouterr().err
+
+
+def test_rules_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("CT102", "ct102"):
+        assert main(["rules", name]) == 0
+        assert capsys.readouterr().out.rstrip("\n") == page("CT102").rstrip("\n")
+
+
+def test_rules_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 0
+    lines = [f"{check.id}  {check.title}" for check in CHECKS.values()]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert "CT102" in CHECKS
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("CT102x", "did you mean CT102?"), ("nonsense", "all of them: gputrace rules")]
+)
+def test_rules_does_not_know_the_check(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", name]) == 2
+    assert capsys.readouterr().err == f"gputrace rules: there is no {name}; {hint}\n"
+
+
+def test_whoever_reads_may_stop(tmp_path: Path) -> None:
+    command = f"set -o pipefail; {sys.executable} -m pytest_gputrace rules | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("C", "", 0)
 
 
 def test_without_a_command_it_shows_its_use(capsys: pytest.CaptureFixture[str]) -> None:
