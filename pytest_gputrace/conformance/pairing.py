@@ -185,7 +185,8 @@ class _Folders:
 
 def _other_name(name: str) -> str:
     """A name of the same length, different for different ones: an aligned or a sorted output must not change by it."""
-    stem, suffix = name[: name.index(".json")], name[name.index(".json") :]
+    end = max(name.lower().rfind(suffix) for suffix in (".json", ".chrome_trace"))
+    stem, suffix = name[:end], name[end:]
     last = stem[-1]
     if last.isdigit():
         return f"{stem[:-1]}{(int(last) + 5) % 10}{suffix}"

@@ -67,12 +67,14 @@ class Scene:
     """One run of one exporter in one cluster, and the files it left.
 
     ``legacy`` are the paths that the exporter claims to share with others; all are its own where it claims none.
+    ``has_own_files`` says that it wrote others in this run or one before, so that the legacy file alone keeps nothing.
     """
 
     cluster: Cluster
     run: ClusterRun[Any]
     legacy: frozenset[str]
     readings: tuple[Reading, ...]
+    has_own_files: bool = False
 
     @property
     def expected(self) -> list[Capture]:
@@ -89,7 +91,7 @@ class Scene:
     @cached_property
     def kept(self) -> list[Capture]:
         """The captures that a file of their own holds whole, valid and finite."""
-        return kept(self.readings)
+        return kept(self.own)
 
     def homes(self) -> dict[Capture, Reading]:
         """The file of each capture that is kept."""
@@ -187,7 +189,7 @@ class Scene:
     def own(self) -> list[Reading]:
         """The files that can keep a capture: all but the shared legacy ones, or all where there are no others."""
         own = [reading for reading in self.readings if not reading.legacy]
-        return own or list(self.readings)
+        return own if own or self.has_own_files else list(self.readings)
 
     @staticmethod
     def _is_home(reading: Reading) -> bool:

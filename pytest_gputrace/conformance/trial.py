@@ -43,6 +43,7 @@ class Trial:
         self.subject, self.sizes, self.folder = subject, sizes, folder
         self.raised: Outcome[Any] | None = None
         self._roots = 0
+        self._has_own_files = False
 
     @property
     def nodes(self) -> int:
@@ -103,7 +104,10 @@ class Trial:
         if exporter is None and self.raised is None:
             self.raised = next((outcome for outcome in run if raised(outcome)), None)
         legacy = frozenset() if "legacy" in self.subject.unclaimed else frozenset(legacy_paths(run))
-        return Scene(cluster, run, legacy, tuple(read_new(cluster, legacy, before)))
+        readings = tuple(read_new(cluster, legacy, before))
+        if exporter is None:
+            self._has_own_files |= any(not reading.legacy for reading in readings)
+        return Scene(cluster, run, legacy, readings, has_own_files=exporter is None and self._has_own_files)
 
 
 def raised(outcome: Outcome[Any]) -> bool:
