@@ -134,7 +134,14 @@ class ClusterError(GputraceError):
 
 
 class ContractError(GputraceError):
-    """An exporter could not be held to a check: set-up failed, a worker died or was late. Never a verdict on it."""
+    """An exporter could not be held to a check: set-up failed, a worker died or was late. Never a verdict on it.
+
+    ``always`` says that the exporter fails in the plainest run too, so that every other check would end the same way.
+    """
+
+    def __init__(self, message: str, *, always: bool = False) -> None:
+        super().__init__(message)
+        self.always = always
 
 
 class DeclarationError(ContractError):

@@ -80,6 +80,8 @@ _NO_OUTPUT = f"{__name__}.{_NoOutputError.__qualname__}"
 
 def _bytes(value: Any) -> bytes:
     """A consumer's output: bytes, a text, a file or folder it wrote, or anything that JSON can hold."""
+    if value is None:
+        raise _NoOutputError("it returned None; let it return its output, or the path of what it wrote")
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):

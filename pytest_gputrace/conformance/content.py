@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_gputrace.conformance.distinct import plain_configurations
 from pytest_gputrace.conformance.judgement import Judgement, short
 from pytest_gputrace.conformance.promise import Family
+from pytest_gputrace.errors import ContractError
 from pytest_gputrace.fakes import fake_events, faults
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def _events(scene: Scene, reading: Reading) -> list[FakeEvent]:
     """What the fake profiler recorded for the capture in a file: as many steps as the exporter made."""
     cluster = scene.cluster
     steps = reading.marks[0].total - _MARKS_AROUND_STEPS
+    if steps < 0:
+        raise ContractError("the marks in the file are not those of the fake profiler, which nobody used")
     return fake_events(reading.captures[0], vendor=cluster.vendor, seed=cluster.seed, steps=steps)
 
 

@@ -18,7 +18,8 @@ __all__ = ["FAMILY"]
 FAMILY = Family()
 
 _KILL_EVENTS = range(1, 13)
-_FIRST = faults.Who(rank=0)
+# The last one: whoever writes after the victim could write over what it left.
+_VICTIM = faults.Who(rank=1)
 
 
 @FAMILY.check("CT501", "a worker killed while it writes leaves no half file under a final name")
@@ -26,9 +27,12 @@ def killed(trial: Trial) -> Judgement:
     """SIGKILL at some bytes of a file, and at one file event after the other; a neighbour writes unharmed."""
     size = _smallest_file(trial)
     places = sorted({0, 1, size // 4, size // 2, size - 1})
-    judgements = [_after_kill(trial, faults.sigkill(at_byte=count, who=_FIRST)) for count in places]
+    deaths = [faults.sigkill(at_byte=count, who=_VICTIM) for count in places]
+    # One that writes elsewhere first and copies the whole into place would die before it comes there.
+    deaths += [faults.sigkill(at_byte=count, once_open=True, who=_VICTIM) for count in (1, size // 2)]
+    judgements = [_after_kill(trial, death) for death in deaths]
     for number in _KILL_EVENTS:
-        judgement = _after_kill(trial, faults.sigkill(number, who=_FIRST))
+        judgement = _after_kill(trial, faults.sigkill(number, who=_VICTIM))
         judgements.append(judgement)
         if not judgement.looked_at:
             break  # it came to its end before that event
@@ -44,7 +48,7 @@ def _after_kill(trial: Trial, fault: Fault) -> Judgement:
     scene = trial.run(ranks=2, faults=[fault], may_miss=True)
     if not any(scene.run.struck.values()):
         return Judgement("", 0)
-    survivor = [capture for capture in scene.expected if capture.rank != 0]
+    survivor = [capture for capture in scene.expected if capture.rank == 0]
     judgement = scene.judge("whole files only, and the neighbour's capture", of=survivor)
     return dataclasses.replace(judgement, problems=(*scene.broken_files(), *judgement.problems))
 
@@ -53,7 +57,7 @@ def _after_kill(trial: Trial, fault: Fault) -> Judgement:
 def after_killed(trial: Trial) -> Judgement:
     """The same job runs again in the folder in which a worker was killed half way through its file."""
     half = _smallest_file(trial) // 2
-    first = trial.run(ranks=2, faults=[faults.sigkill(at_byte=half, who=_FIRST)])
+    first = trial.run(ranks=2, faults=[faults.sigkill(at_byte=half, who=_VICTIM)])
     second = trial.run(first.cluster.root, ranks=2, first_round=1)
     return second.judge("the captures of a run that follows one that was killed")
 

@@ -10,6 +10,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.conformance.answers import Answer, ask
@@ -21,7 +22,6 @@ from pytest_gputrace.errors import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from pytest_gputrace.conformance.trial import Trial
     from pytest_gputrace.fakes import Job
@@ -54,6 +54,7 @@ def old_new(trial: Trial) -> Judgement:
 def new_new(trial: Trial) -> Judgement:
     """Each file that both folders have beside the legacy ones must count: without it the output is another one."""
     folders = _Folders(trial)
+    folders.prove_consumer()
     baseline, target = folders.new("baseline"), folders.new("target")
     expected = f"one more pair for each of {folders.captures} captures"
     whole = folders.ask(baseline, target)
@@ -77,6 +78,7 @@ def new_new(trial: Trial) -> Judgement:
 def new_old(trial: Trial) -> Judgement:
     """The answer is compared with that for files of other names which have no counterpart either."""
     folders = _Folders(trial)
+    folders.prove_consumer()
     baseline = folders.new("baseline")
     renamed = folders.with_other_names(baseline)
     found = folders.ask(baseline, folders.old("target"))
@@ -120,6 +122,10 @@ class _Folders:
             raise ContractError("the consumer's output differs when it is called twice; it cannot be compared")
         return first
 
+    def prove_consumer(self) -> None:
+        """Raise `ContractError` for a consumer that nothing can be said with."""
+        _ = self.control
+
     def old(self, side: str) -> Path:
         """A folder that the legacy exporter filled."""
         return self._filled(side, "old", legacy_exporter(self.trial))
@@ -140,7 +146,8 @@ class _Folders:
                 raise ContractError(f"there is no {age} {side} to pair: {short(str(failed), 300)}")
             self._made[side, age] = cluster.trace_dir
             own = [str(reading.path) for reading in scene.homes().values() if not reading.legacy]
-            self.homes[cluster.trace_dir] = [os.path.relpath(path, cluster.trace_dir) for path in own]
+            below = [path for path in own if Path(path).is_relative_to(cluster.trace_dir)]
+            self.homes[cluster.trace_dir] = [os.path.relpath(path, cluster.trace_dir) for path in below]
         return self._made[side, age]
 
     def own(self, folder: Path) -> list[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Verdict", "hold", "not_checked"]
 
 _LINES = 8
+_TRACEBACK = 12
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,37 @@ def hold(check: ContractCheck, subject: Subject, folder: Path, sizes: Sizes) -> 
     if reason:
         raise ContractError(f"{check.id} cannot be checked: {reason}")
     trial = Trial(subject, sizes, folder)
-    judgement = check.run(trial)
-    if trial.raised is not None:
-        _refuse_always_raising(Trial(subject, sizes, folder / "plain"))
+    try:
+        judgement = check.run(trial)
+        if trial.raised is not None:
+            _refuse_always_failing(Trial(subject, sizes, folder / "plain"))
+    except ContractError as error:
+        if error.always:
+            raise
+        if "torch_profiler" in check.needs and "no fake profile" in str(error):
+            hint = "one that does not record with torch.profiler declares that: unclaimed torch_profiler"
+            raise ContractError(f"{error}; {hint}") from error
+        _refuse_always_failing(Trial(subject, sizes, folder / "plain"))
+        raise
     if judgement.looked_at == 0 and not judgement.problems:
         raise ContractError(f"{check.id}: nothing was looked at, so nothing was checked: {judgement.expected}")
     return Verdict(check, judgement.ok, judgement.looked_at, "" if judgement.ok else _message(check, judgement))
 
 
-def _refuse_always_raising(trial: Trial) -> None:
-    """An exporter that raises where nothing is wrong has not been set up: that says nothing about the check."""
-    trial.run()
+def _refuse_always_failing(trial: Trial) -> None:
+    """An exporter that fails where nothing is wrong has not been set up: that says nothing about the check."""
+    try:
+        trial.run()
+    except ContractError as error:
+        raise ContractError(f"in the plainest run too (one worker, no fault): {error}", always=True) from error
     if trial.raised is not None:
-        raise ContractError(
-            "the exporter raises in the plainest run (one worker, no fault), so nothing can be said about it:\n"
-            f"{(trial.raised.error or '').rstrip()}"
-        )
+        told = (trial.raised.error or "").rstrip().splitlines()
+        lines = [
+            f"the exporter raises in the plainest run too: {short(trial.raised.headline, 200)}",
+            "(one worker, no fault, so nothing can be said about it)",
+            *(told if len(told) <= _TRACEBACK else ["  ...", *told[-_TRACEBACK:]]),
+        ]
+        raise ContractError("\n".join(lines), always=True)
 
 
 def _message(check: ContractCheck, judgement: Judgement) -> str:

@@ -84,8 +84,11 @@ class Scene:
     @property
     def injected(self) -> tuple[str, ...]:
         """The faults, and how many workers each struck."""
+        idle = {fault.text for fault in self.run.requested if fault.may_be_idle and not fault.struck}
         return tuple(
-            f"{text} in {self.run.struck[text]} of {self.run.selected[text]} workers" for text in self.run.struck
+            f"{text} in {struck} of {self.run.selected[text]} workers"
+            for text, struck in self.run.struck.items()
+            if text not in idle
         )
 
     @cached_property
@@ -107,9 +110,7 @@ class Scene:
         wanted = self.expected if of is None else list(of)
         lost = [capture for capture in wanted if capture not in self.kept]
         problems = [f"{len(wanted) - len(lost)} of {counted(len(wanted), 'capture')} kept"] if lost else []
-        # Where all write at once nobody knows who wrote which file: what is broken comes before whom it cost.
-        problems += [] if self.cluster.turns or not lost else self.broken_files()
-        problems += [self.why_lost(capture) for capture in lost]
+        problems += [self.why_lost(capture) for capture in lost] if self.cluster.turns else self._why_together(lost)
         problems += self._nobodys()
         problems += self._twice(wanted)
         return Judgement(
@@ -161,11 +162,35 @@ class Scene:
             if capture in reading.captures:
                 return f"{who}: {self._broken(reading)}"
         written = [reading for reading in self.readings if str(reading.path) in outcome.touched]
+        rounds = [each for reading in written for each in reading.captures if _is_other_round(each, capture)]
+        if rounds:
+            return f"{who}: no file holds it, only {told(rounds[0])}: is every one of job.rounds captured, and kept?"
         for reading in (*(each for each in written if each in own), *written):
             if reading.legacy and capture in reading.captures:
                 return f"{who}: only the legacy file {reading.name} has it, which the next writer replaces"
             return f"{who}: the file it wrote, {self.named(reading.path)}: {self.holds(str(reading.path))}"
-        return f"{who}: the exporter returned as if all were well, and no file holds it"
+        said = f"{who}: the exporter returned as if all were well, and no file holds it"
+        others = [self.named(path) for path in outcome.touched if path not in map(str, self.legacy)]
+        if others and not written:
+            return (
+                f"{said}; it wrote {', '.join(others[:2])}, but traces are looked for as {', '.join(_TRACE_SUFFIXES)}"
+            )
+        return said
+
+    def _why_together(self, lost: list[Capture]) -> list[str]:
+        """As `why_lost` for workers that wrote at the same time, so that nobody knows who wrote which file."""
+        problems = self.broken_files() if lost else []
+        raised = [capture for capture in lost if not self.outcome_of(capture).ok]
+        problems += [self.why_lost(capture) for capture in raised]
+        silent = [told(capture) for capture in lost if capture not in raised]
+        if silent:
+            more = f" and {len(silent) - 2} more" if len(silent) > 2 else ""
+            homes = [f"{self.named(r.path)} has {told(r.captures[0])}" for r in self.homes().values()]
+            there = f"; {'; '.join(homes[:2])}" if homes else ""
+            problems.append(
+                f"no file holds {', '.join(silent[:2])}{more}, and the exporter returned as if all were well{there}"
+            )
+        return problems
 
     def outcome_of(self, capture: Capture) -> Outcome[Any]:
         """How the worker of a capture ended."""
@@ -251,6 +276,10 @@ def counted(count: int, word: str) -> str:
 def told(capture: Capture) -> str:
     """A capture for a message; its configuration may fill a whole name."""
     return str(dataclasses.replace(capture, configuration=short(capture.configuration, _CONFIGURATION_SHOWN)))
+
+
+def _is_other_round(one: Capture, other: Capture) -> bool:
+    return one != other and dataclasses.replace(one, round=other.round) == other
 
 
 def _both(one: Outcome[Any], other: Outcome[Any]) -> str:

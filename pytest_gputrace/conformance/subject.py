@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,7 @@ class Subject:
         model: the model's name in every job.
         legacy_name: a template for ``job.legacy_name``, as `Cluster` takes it.
         deadline_s: for each run of simulated workers.
+        env: variables for every worker, beside a small clean environment and the launcher's.
 
     Raises:
         DeclarationError: an unknown check or capability, or one without a reason.
@@ -76,12 +78,15 @@ class Subject:
     model: str = "resnet50"
     legacy_name: str = SUPERBENCH_LEGACY_NAME
     deadline_s: float = 60.0
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("exporter", "consumer", "legacy_exporter"):
             value = getattr(self, name)
             if not callable(value) and not (value is None and name != "exporter"):
                 raise DeclarationError(f"{name}={value!r} cannot be called; give the function itself")
+            if inspect.iscoroutinefunction(value) or inspect.isgeneratorfunction(value):
+                raise DeclarationError(f"{name}={value!r} does nothing when it is called; give a plain function")
         check_declarations("unclaimed", self.unclaimed, CAPABILITIES, "capability")
 
     def check_expected_failures(self, known: Iterable[str]) -> None:

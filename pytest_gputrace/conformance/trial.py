@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.conformance.subject import Sizes, Subject
     from pytest_gputrace.fakes import ClusterRun, Job, Outcome
 
-__all__ = ["PLAIN", "Trial"]
+__all__ = ["PLAIN", "Trial", "refuse_idle_faults"]
 
 PLAIN = "fp16"
 """A configuration that no naming scheme has trouble with, where the check is about something else."""
@@ -43,7 +43,7 @@ class Trial:
         self.subject, self.sizes, self.folder = subject, sizes, folder
         self.raised: Outcome[Any] | None = None
         self._roots = 0
-        self._has_own_files = False
+        self._has_own_files = self._looked = False
 
     @property
     def nodes(self) -> int:
@@ -69,7 +69,9 @@ class Trial:
         }
         if "work_dirs" not in options:
             given |= {"ranks": 1, "configurations": [PLAIN]}
-        return Cluster(root, **(given | options))
+        given |= options
+        given["env"] = {**self.subject.env, **given.get("env", {})}
+        return Cluster(root, **given)
 
     def run(self, root: Path | None = None, *, may_miss: bool = False, **options: Any) -> Scene:
         """Let the exporter run in a new cluster (see `cluster` and `run_in`)."""
@@ -100,14 +102,22 @@ class Trial:
             raise ContractError(f"the simulated job gave no verdict: {error}") from error
         _refuse_dead(run)
         if not may_miss:
-            _refuse_idle_faults(run)
+            refuse_idle_faults(run)
         if exporter is None and self.raised is None:
             self.raised = next((outcome for outcome in run if raised(outcome)), None)
         legacy = frozenset() if "legacy" in self.subject.unclaimed else frozenset(legacy_paths(run))
         readings = tuple(read_new(cluster, legacy, before))
         if exporter is None:
             self._has_own_files |= any(not reading.legacy for reading in readings)
+            if readings and not self._has_own_files:
+                self._look_for_own_files()
         return Scene(cluster, run, legacy, readings, has_own_files=exporter is None and self._has_own_files)
+
+    def _look_for_own_files(self) -> None:
+        """Whether the exporter has files of its own where nothing is wrong: the legacy file alone keeps nothing then."""
+        if not self._looked:
+            self._looked = True
+            self.run()
 
 
 def raised(outcome: Outcome[Any]) -> bool:
@@ -126,7 +136,8 @@ def _refuse_dead(run: ClusterRun[Any]) -> None:
         raise ContractError("\n".join(lines))
 
 
-def _refuse_idle_faults(run: ClusterRun[Any]) -> None:
+def refuse_idle_faults(run: ClusterRun[Any]) -> None:
+    """Raise `ContractError` for a fault that was to strike and did not: what was seen proves nothing about it."""
     idle = [fault for fault in run.requested if not fault.struck and not fault.may_be_idle]
     if idle:
         told = "; ".join(f"{fault.text}: {fault.advice}" for fault in idle)

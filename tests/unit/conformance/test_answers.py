@@ -56,7 +56,7 @@ def a_folder(baseline: Path, target: Path) -> Path:
         (lambda baseline, target: b"\xff", b"\xff"),
         (lambda baseline, target: "text \ud800", b"text \\ud800"),
         (lambda baseline, target: {"b": [1, None], "a": Path("x")}, b'{"a": "x", "b": [1, null]}'),
-        (lambda baseline, target: None, b"null"),
+        (lambda baseline, target: [], b"[]"),
         (a_file, b"written"),
         (a_folder, b"a\nA\ner/b\nB\n"),
         (
@@ -76,8 +76,9 @@ def test_it_is_called_with_the_same_paths_each_time(folders: tuple[Path, Path], 
 
 
 def test_what_it_does_to_its_folders_stays_there(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    def removes(baseline: Path, target: Path) -> None:
+    def removes(baseline: Path, target: Path) -> str:
         (baseline / "a.json").unlink()
+        return "done"
 
     answer_of(removes, folders, tmp_path)
     assert (folders[0] / "a.json").exists()
@@ -146,3 +147,8 @@ def test_a_consumer_that_says_another_thing_each_time_cannot_be_compared(tmp_pat
     subject = Subject(both, consumer=lambda baseline, target: os.urandom(8))
     with pytest.raises(ContractError, match="the consumer's output differs when it is called twice"):
         hold(CHECKS["CT602"], subject, tmp_path, SIZES)
+
+
+def test_no_output_is_no_answer(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="it returned None; let it return its output, or the path of what it wrote"):
+        answer_of(lambda baseline, target: None, folders, tmp_path)

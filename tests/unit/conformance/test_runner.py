@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from pytest_gputrace.conformance import CHECKS, ContractCheck, Sizes, Subject, hold, not_checked
 from pytest_gputrace.conformance.judgement import Judgement
-from pytest_gputrace.errors import ContractError
+from pytest_gputrace.errors import ContractError, DeclarationError
 from pytest_gputrace.fakes import faults
 
 if TYPE_CHECKING:
@@ -105,16 +106,62 @@ def hangs(job: Job) -> None:
 @pytest.mark.parametrize(
     ("exporter", "message"),
     [
-        (raises, r"raises in the plainest run \(one worker, no fault\)[^$]*OSError: not mounted$"),
+        (raises, r"raises in the plainest run too: OSError: not mounted\n\(one worker[^$]*OSError: not mounted$"),
         (leaves, r"1 of 1 workers died in the exporter[^$]*exited with code 3[^$]*last words"),
         (exits, "1 of 1 workers died in the exporter[^$]*SystemExit: 4"),
         (crashes, "1 of 1 workers died in the exporter[^$]*killed by SIGSEGV"),
-        (hangs, "^the simulated job gave no verdict: "),
+        (hangs, r"in the plainest run too \(one worker, no fault\): the simulated job gave no verdict: the deadline"),
     ],
 )
 def test_an_exporter_that_cannot_be_tried_gets_no_verdict(exporter: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=message):
+    with pytest.raises(ContractError, match=message) as caught:
         hold(CHECKS["CT100"], subject(exporter, deadline_s=0.5 if exporter is hangs else 60), tmp_path, SIZES)
+    assert caught.value.always
+
+
+def test_an_exporter_that_fails_in_one_check_only_does_not_always_fail(tmp_path: Path) -> None:
+    def dies_of_two(job: Job) -> None:
+        if job.worker.world_size > 1:
+            os._exit(3)
+        good(job)
+
+    with pytest.raises(ContractError, match="2 of 2 workers died in the exporter") as caught:
+        hold(CHECKS["CT101"], subject(dies_of_two), tmp_path, SIZES)
+    assert not caught.value.always
+
+
+def test_variables_of_ones_own_reach_the_exporter(tmp_path: Path) -> None:
+    def wants(job: Job) -> None:
+        assert (os.environ["MY_HOME"], os.environ["RANK"]) == ("/x", "0")
+        good(job)
+
+    assert hold(CHECKS["CT100"], subject(wants, env={"MY_HOME": "/x"}), tmp_path, SIZES).ok
+    with pytest.raises(ContractError, match="KeyError: 'MY_HOME'"):
+        hold(CHECKS["CT100"], subject(wants), tmp_path / "again", SIZES)
+
+
+def test_files_that_are_no_traces_by_their_name_are_told_of(tmp_path: Path) -> None:
+    def writes_lines(job: Job) -> None:
+        (job.trace_dir / "trace.jsonl").write_text("{}")
+
+    message = hold(CHECKS["CT100"], subject(writes_lines), tmp_path, SIZES).message
+    assert "it wrote trace.jsonl, but traces are looked for as .json, .json.gz, .chrome_trace" in message
+
+
+def test_a_forgotten_round_is_told_as_such(tmp_path: Path) -> None:
+    def once(job: Job) -> None:
+        good(dataclasses.replace(job, rounds=1))
+
+    message = hold(CHECKS["CT112"], subject(once), tmp_path, SIZES).message
+    assert "no file holds it, only fp16 on node0 rank 0: is every one of job.rounds captured, and kept?" in message
+
+
+def test_an_exporter_that_is_no_plain_function_is_refused() -> None:
+    async def later(job: Job) -> None:
+        pass
+
+    with pytest.raises(DeclarationError, match="does nothing when it is called; give a plain function"):
+        subject(later)
 
 
 def check_of(run: Any) -> ContractCheck:
