@@ -140,16 +140,6 @@ def accelerate_own_folder(job: Job) -> None:
             raise RuntimeError(f"nothing was recorded, or no file was written to {folder.name}")
 
 
-def superbench_rank_dir(job: Job) -> None:
-    sources = ("PROC_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-    rank = next((int(text) for name in sources if (text := os.environ.get(name))), 0)
-    for _ in range(job.rounds):
-        with torch.profiler.profile(record_shapes=True) as prof:
-            pass
-        with open(job.rank_dir / f"torch-profiler-sb-{job.model}-{rank}.json", "w", encoding="utf-8") as file:
-            json.dump(event_list(prof.events()), file, sort_keys=True)
-
-
 def own_path(job: Job, suffix: str = ".json") -> Path:
     """A folder for each configuration, by its hash, since names have a limit; in it the rank and the next free number."""
     folder = job.trace_dir / hashlib.sha256(job.configuration.encode()).hexdigest()[:16]
@@ -241,13 +231,13 @@ KNOWN = (
         "SuperBench",
         superbench,
         {"hip": "profiles on CUDA builds only", "slurm": "has no Slurm mode"},
-        "Leave `SB_TORCH_PROFILER_TRACE_DIR` unset: the file then goes into the rank folder of its configuration, "
-        "where consumers that look into one shared folder do not find it. Some of what remains is about the shared "
-        "legacy file and can only be met by a second file beside it.",
-        superbench_rank_dir,
+        "`export_events` writes the same shared file, for those who read it, and beside it a file of its own for each "
+        "capture. Without it: leave `SB_TORCH_PROFILER_TRACE_DIR` unset, and the file goes into the rank folder of its "
+        "configuration, where consumers that look into one shared folder do not find it.",
+        ours,
         pair,
     ),
-    Known("export_events", ours, {}, "", None, pair),
+    Known("export_events", ours, {}, "", consumer=pair),
 )
 
 
@@ -259,7 +249,7 @@ class Answer:
     line: str = ""
 
 
-_COUNT = re.compile(r"\d+ of (\d+) captures kept")
+_COUNT = re.compile(r"\d+ of (\d+) captures? kept")
 _MASKS = (
     (r"\S*\bknown_exporters\.py:\d+", "CODE"),
     (r"\b(?:node\d+|localhost)_\d+\.\d{19}\b", "HOST_PID.TIME"),
@@ -269,13 +259,21 @@ _MASKS = (
     (r"\b(byte|event) [1-9]\d*\b", r"\1 N"),
 )
 _CAUSE_LIMIT = 220
-_asked: dict[tuple[Exporter, str], Answer] = {}
+_judged: dict[tuple[Exporter, str], Answer] = {}
+_DEADLINE_S = 300.0  # a loaded machine is no reason for another page
 
 
 def ask(check: ContractCheck, subject: Subject) -> Answer:
     reason = not_checked(check, subject, SIZES)
     if reason:
         return Answer("-", reason)
+    key = subject.exporter, check.id
+    if key not in _judged:  # what helps one exporter helps several
+        _judged[key] = judged(check, subject)
+    return _judged[key]
+
+
+def judged(check: ContractCheck, subject: Subject) -> Answer:
     with tempfile.TemporaryDirectory() as folder:
         try:
             verdict = hold(check, subject, Path(folder), SIZES)
@@ -308,16 +306,14 @@ def masked(text: str, folder: str) -> str:
     return text
 
 
-def answers(known: Known, exporter: Exporter, checks: list[str]) -> dict[str, Answer]:
+def answers(known: Known, checks: list[str], exporter: Exporter) -> dict[str, Answer]:
     """Hold one exporter to ``checks``; shows how far it is on a terminal."""
-    subject = Subject(exporter, unclaimed=known.unclaimed, consumer=known.consumer, deadline_s=300.0)
+    subject = Subject(exporter, unclaimed=known.unclaimed, consumer=known.consumer, deadline_s=_DEADLINE_S)
     told = {}
     for number, id in enumerate(checks, 1):
         if sys.stderr.isatty():
             print(f"\r\033[K{known.name} ({exporter.__name__}): {number} of {len(checks)}", end="", file=sys.stderr)
-        if (exporter, id) not in _asked:  # what helps one helps several
-            _asked[exporter, id] = ask(CHECKS[id], subject)
-        told[id] = _asked[exporter, id]
+        told[id] = ask(CHECKS[id], subject)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return told
@@ -339,10 +335,11 @@ python docs/known_exporters.py    # or: tox -e known-exporters
 
 What was run:
 
-- {released}, as released, called as their documentation shows. SuperBench cannot be
-  installed by pip: its dump is written out from its source (commit 700d6501). `export_events` is this project's own.
-- Jobs of up to {nodes} nodes x {ranks} ranks x {configurations} configurations in one shared folder, no larger than a check needs; more configurations
-  where a check is about their names.
+- {released}, as released, called as their documentation shows.
+  SuperBench cannot be installed by pip: its dump is written out from its source (commit 700d6501). `export_events` is
+  this project's own.
+- Jobs of up to {nodes} nodes x {ranks} ranks x {configurations} configurations in one shared folder, no larger than a check
+  needs; more configurations where a check is about their names.
 - `torch.profiler.profile` inside the workers is this project's fake one. What is judged is the handler around it: its
   names and its files. The fake writes as torch 2.13 was seen to: beside and renamed at the end, errors on stderr only,
   odd names as they come. For a lost session it raises, where torch 2.13 dies (CT508). VizTracer and accelerate run as
@@ -357,19 +354,18 @@ What was run:
 """
 
 _READING = """\
-`gputrace rules CT101` explains a check. Three kinds of yes say less than they seem to:
+`gputrace rules CT101` explains a check. Two kinds of yes say less than they seem to:
 
 - CT501, where ranks share a file: the rank that goes on writes over the half file of the one that was killed.
-- CT110, where names hold a process id: the clock differs between the two runs, process ids do not.
 - CT111, where names hold the rank and the time: there is one configuration only, and nothing but the clock tells two
   of them apart.
 
-Below, HOST, PID, TIME, FOLDER, CODE and N stand for what differs from run to run.
+Below, HOST, PID, TIME and N stand for what differs from run to run.
 """
 
 
 def page() -> str:
-    told = {known.name: answers(known, known.exporter, list(CHECKS)) for known in KNOWN}
+    told = {known.name: answers(known, list(CHECKS), known.exporter) for known in KNOWN}
     released = {name: version(name).partition("+")[0] for name in PACKAGES}
     head = _HEAD.format(
         pins=" ".join(f"{name}=={number}" for name, number in released.items()),
@@ -377,7 +373,12 @@ def page() -> str:
         **vars(SIZES),
     )
     sections = (line for known in KNOWN for line in _section(known, told[known.name]))
-    return "\n".join([head, *_table(told), "", _READING, *sections]).rstrip() + "\n"
+    shared = [
+        "## What the calls above share",
+        "",
+        *(line for part in (own_path, stand_alone, work) for line in _code(part)),
+    ]
+    return "\n".join([head, *_table(told), "", _READING, *sections, *shared]).rstrip() + "\n"
 
 
 def _table(told: Mapping[str, Mapping[str, Answer]]) -> Iterator[str]:
@@ -402,15 +403,15 @@ def _section(known: Known, mine: Mapping[str, Answer]) -> Iterator[str]:
     if not (lost or unanswered):
         yield from ("Nothing is lost.", "")
     if known.advised is not None:
-        again = answers(known, known.advised, lost)
-        left = _of(again, "**no**", "none")
-        result = f"Of the {len(lost)} above {len(lost) - len(left)} are then a yes"
+        again = answers(known, lost, known.advised)
         yield from ("What helps:", "", *textwrap.wrap(known.advice, 118), "", *_code(known.advised))
-        yield from (result + (f"; {', '.join(left)} remain." if left else "."), "")
+        yield from (f"Of the {len(lost)} above, {len(_of(again, 'yes'))} are a yes then.", "")
+        left = _of(again, "**no**", "none")
+        yield from [*(f"- {id} remains: `{again[id].line}`" for id in left), ""] if left else []
 
 
-def _code(exporter: Exporter) -> Iterator[str]:
-    yield from ("```python", inspect.getsource(exporter).rstrip(), "```", "")
+def _code(function: Callable[..., Any]) -> Iterator[str]:
+    yield from ("```python", inspect.getsource(function).rstrip(), "```", "")
 
 
 def _of(told: Mapping[str, Answer], *marks: str) -> list[str]:

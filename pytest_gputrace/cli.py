@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib.metadata
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor.add_argument("--configuration", help="the configuration, where no rank folder gives it")
     doctor.set_defaults(run=_doctor)
     rules = commands.add_parser("rules", help="what a check of the contract asks, why, and how exporters fix it")
-    rules.add_argument("id", nargs="?", help="the check, such as CT102; all of them with their titles when left out")
+    rules.add_argument(
+        "id",
+        nargs="*",
+        help="a check, such as CT102, or the begin of some, such as CT1; all with their titles when left out",
+    )
     rules.set_defaults(run=_rules)
     options = parser.parse_args(arguments)
     try:
@@ -69,22 +74,30 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """Print one page, or the list of them."""
+    """Print the pages of the checks that are named, and lists of those whose begin is given."""
     from pytest_gputrace.conformance import CHECKS, page
 
-    if options.id is None:
-        for check in CHECKS.values():
-            print(f"{check.id}  {check.title}")
-        return 0
-    name: str = options.id.upper()
-    try:
-        text = page(name)
-    except KeyError:
-        near = difflib.get_close_matches(name, list(CHECKS), n=1)
-        hint = f"did you mean {near[0]}?" if near else "all of them: gputrace rules"
-        print(f"gputrace rules: there is no {options.id}; {hint}", file=sys.stderr)
+    texts, problems = [], []
+    for name in options.id or [""]:
+        asked = name.upper()
+        begun = [f"{check.id}  {check.title}" for check in CHECKS.values() if check.id.startswith(asked)]
+        if asked in CHECKS:
+            texts.append(page(asked).rstrip())
+        elif begun:
+            texts.append("\n".join(begun))
+        elif re.fullmatch(r"GT\d*", asked):
+            problems.append(
+                f"{name} is no check: GT codes are findings of gputrace_check; see docs/reference/options.md"
+            )
+        else:
+            near = difflib.get_close_matches(asked, list(CHECKS), n=1)
+            hint = f"did you mean {near[0]}?" if near else "all of them: gputrace rules"
+            problems.append(f"there is no {name}; {hint}")
+    for problem in problems:
+        print(f"gputrace rules: {problem}", file=sys.stderr)
+    if problems:
         return 2
-    print(text.rstrip())
+    print("\n\n".join(texts))
     return 0
 
 

@@ -67,7 +67,7 @@ def ask(trial: Trial, baseline: Path, target: Path) -> Answer:
         assert outcome.value is not None
         return Answer("", outcome.value)
     if outcome.error_type in (None, "SystemExit", _NO_OUTPUT):
-        raise ContractError(f"the consumer gave no answer: {outcome.headline}")
+        raise ContractError(f"the consumer gave no answer: {short(outcome.headline, 300)}")
     return Answer(outcome.error_type, outcome.headline.encode("utf-8", "backslashreplace"))
 
 
@@ -76,6 +76,12 @@ class _NoOutputError(TypeError):
 
 
 _NO_OUTPUT = f"{__name__}.{_NoOutputError.__qualname__}"
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")
 
 
 def _bytes(value: Any) -> bytes:
@@ -92,6 +98,6 @@ def _bytes(value: Any) -> bytes:
     if isinstance(value, Path):
         return value.read_bytes()
     try:
-        return json.dumps(value, sort_keys=True, default=str).encode()
+        return json.dumps(value, sort_keys=True, default=_path_text).encode()
     except (TypeError, ValueError) as error:
         raise _NoOutputError(f"it returned a {type(value).__name__}, which cannot be compared: {error}") from error

@@ -15,6 +15,7 @@ from pytest_gputrace.conformance.judgement import Judgement, short
 from pytest_gputrace.conformance.promise import Family
 from pytest_gputrace.errors import ContractError
 from pytest_gputrace.fakes import fake_events, faults
+from pytest_gputrace.fakes.profilefaults import HOSTILE_NAMES, BadValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,14 +89,16 @@ def _gpu_half(trial: Trial, vendor: Vendor) -> Judgement:
 def bad_values(trial: Trial) -> Judgement:
     """NaN, both infinities and a complex number stand among inputs and times."""
     scene = trial.run(faults=[faults.bad_values()])
-    return scene.judge("strict JSON with finite numbers, the capture whole in it")
+    judgement = scene.judge("strict JSON with finite numbers, the capture whole in it, and no event left out")
+    return _without_gaps(scene, judgement, values=BadValues().values)
 
 
 @FAMILY.check("CT405", "no event name breaks a file", needs=("torch_profiler",))
 def hostile_names(trial: Trial) -> Judgement:
     """Quotes, backslashes, control characters, half a surrogate pair, 100,000 characters."""
     scene = trial.run(faults=[faults.hostile_names()])
-    return scene.judge("strict JSON in UTF-8, the capture whole in it")
+    judgement = scene.judge("strict JSON in UTF-8, the capture whole in it, and no event left out")
+    return _without_gaps(scene, judgement, names=HOSTILE_NAMES)
 
 
 @FAMILY.check("CT406", "one file holds one JSON document", ranks=2)
@@ -140,22 +143,33 @@ def _content(reading: Reading) -> list[dict[str, Any]]:
     return events
 
 
-def _events(scene: Scene, reading: Reading) -> list[FakeEvent]:
+def _without_gaps(scene: Scene, judgement: Judgement, **more: Any) -> Judgement:
+    """The judgement, and whether the awkward events were simply dropped; their names need not be kept as they are."""
+    gaps = []
+    for reading in scene.homes().values():
+        wanted = sum(event.device_type.name == "CPU" for event in _events(scene, reading, **more))
+        found = len(list(_cpu_names(_content(reading))))
+        if found < wanted:
+            gaps.append(f"{short(reading.name)} holds {found} of {wanted} CPU events")
+    return dataclasses.replace(judgement, problems=(*judgement.problems, *gaps))
+
+
+def _events(scene: Scene, reading: Reading, **more: Any) -> list[FakeEvent]:
     """What the fake profiler recorded for the capture in a file: as many steps as the exporter made."""
     cluster = scene.cluster
     steps = reading.marks[0].total - _MARKS_AROUND_STEPS
     if steps < 0:
         raise ContractError("the marks in the file are not those of the fake profiler, which nobody used")
-    return fake_events(reading.captures[0], vendor=cluster.vendor, seed=cluster.seed, steps=steps)
+    return fake_events(reading.captures[0], vendor=cluster.vendor, seed=cluster.seed, steps=steps, **more)
 
 
 def _cpu_names(events: list[dict[str, Any]]) -> Iterator[str]:
     """The names of what a file gives out as CPU events: all records of an event list, host events of a Chrome trace."""
     for event in events:
         if "ph" not in event:
-            yield event["name"]
+            yield str(event.get("name"))
         elif event["ph"] in ("X", "B", "b") and event.get("cat") not in _NOT_HOST:
-            name = event.get("name", "")
+            name = str(event.get("name"))
             yield "ProfilerStep*" if name.startswith("ProfilerStep#") else name
 
 

@@ -18,19 +18,24 @@ __all__ = ["FAMILY"]
 FAMILY = Family()
 
 _KILL_EVENTS = range(1, 13)
+_OPENINGS = range(1, 6)
 # The last one: whoever writes after the victim could write over what it left.
 _VICTIM = faults.Who(rank=1)
 
 
-@FAMILY.check("CT501", "a worker killed while it writes leaves no half file under a final name")
+@FAMILY.check("CT501", "a worker killed while it writes leaves no half file under a final name", needs=("in_process",))
 def killed(trial: Trial) -> Judgement:
     """SIGKILL at some bytes of a file, and at one file event after the other; a neighbour writes unharmed."""
     size = _smallest_file(trial)
     places = sorted({0, 1, size // 4, size // 2, size - 1})
     deaths = [faults.sigkill(at_byte=count, who=_VICTIM) for count in places]
-    # One that writes elsewhere first and copies the whole into place would die before it comes there.
-    deaths += [faults.sigkill(at_byte=count, once_open=True, who=_VICTIM) for count in (1, size // 2)]
     judgements = [_after_kill(trial, death) for death in deaths]
+    # One that writes a log, or all of it elsewhere, and then copies it into place, would die before it comes there.
+    for opening in _OPENINGS:
+        death = faults.sigkill(at_byte=size // 2, opening=opening, who=_VICTIM)
+        judgements.append(_after_kill(trial, death))
+        if not judgements[-1].looked_at:
+            break  # it opens no more
     for number in _KILL_EVENTS:
         judgement = _after_kill(trial, faults.sigkill(number, who=_VICTIM))
         judgements.append(judgement)
@@ -41,7 +46,7 @@ def killed(trial: Trial) -> Judgement:
 
 def _smallest_file(trial: Trial) -> int:
     """How long a trace of this exporter is, in bytes, where nothing goes wrong."""
-    return min((reading.path.stat().st_size for reading in trial.run().readings), default=1)
+    return max(1, min((reading.path.stat().st_size for reading in trial.run().readings), default=1))
 
 
 def _after_kill(trial: Trial, fault: Fault) -> Judgement:
@@ -53,7 +58,7 @@ def _after_kill(trial: Trial, fault: Fault) -> Judgement:
     return dataclasses.replace(judgement, problems=(*scene.broken_files(), *judgement.problems))
 
 
-@FAMILY.check("CT502", "what a killed worker left stands in nobody's way")
+@FAMILY.check("CT502", "what a killed worker left stands in nobody's way", needs=("in_process",))
 def after_killed(trial: Trial) -> Judgement:
     """The same job runs again in the folder in which a worker was killed half way through its file."""
     half = _smallest_file(trial) // 2
@@ -62,7 +67,7 @@ def after_killed(trial: Trial) -> Judgement:
     return second.judge("the captures of a run that follows one that was killed")
 
 
-@FAMILY.check("CT503", "a full disk is reported, and leaves no half file under a final name")
+@FAMILY.check("CT503", "a full disk is reported, and leaves no half file under a final name", needs=("in_process",))
 def disk_full(trial: Trial) -> Judgement:
     """No file can grow past the half of a trace. The files of an earlier run stay whole."""
     earlier = trial.run(ranks=2)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.conformance.control import control_bytes, legacy_exporter
-from pytest_gputrace.conformance.distinct import plain_configurations
+from pytest_gputrace.conformance.distinct import LOCKSTEP_PATIENCE_S, plain_configurations
 from pytest_gputrace.conformance.judgement import Judgement, joined, short
 from pytest_gputrace.conformance.promise import Family
 from pytest_gputrace.conformance.scene import told
@@ -74,7 +74,7 @@ def truncated(trial: Trial) -> Judgement:
 def side_by_side(trial: Trial) -> Judgement:
     """Configurations of one rank share it, and go from file event to file event together."""
     names = plain_configurations(max(2, trial.sizes.configurations))
-    scene = trial.run(configurations=names, faults=[faults.lockstep()], turns=False, may_miss=True)
+    scene = trial.run(configurations=names, faults=[faults.lockstep(LOCKSTEP_PATIENCE_S)], turns=False, may_miss=True)
     files = [reading for reading in scene.readings if reading.legacy]
     broken = [
         f"{scene.named(reading.path)}: {scene.holds(str(reading.path))}"

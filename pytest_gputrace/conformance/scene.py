@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.checks.captures import kept, read
 from pytest_gputrace.conformance.judgement import Judgement, short
+from pytest_gputrace.errors import ContractError
 from pytest_gputrace.fakes.snapshot import is_new, snapshot
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ __all__ = ["Scene", "counted", "files_below", "is_trace_name", "legacy_paths", "
 
 _TRACE_SUFFIXES = (".json", ".json.gz", ".chrome_trace")
 _CONFIGURATION_SHOWN = 40
+_LARGEST = 1 << 28
 _NOTES = ".runs"  # the cluster's own folder for logs and results
 
 
@@ -51,10 +54,21 @@ def files_below(root: Path) -> Snapshot:
 def read_new(cluster: Cluster, legacy: frozenset[str], before: Snapshot) -> Iterator[Reading]:
     """Read every file under a trace's name that was made or changed since ``before``, wherever below the root."""
     for path in sorted(files_below(cluster.root)):
-        if is_trace_name(os.path.relpath(path, cluster.root)) and is_new(path, before):
+        if is_trace_name(os.path.relpath(path, cluster.root)) and is_new(path, before) and _is_readable(path):
             base = cluster.trace_dir if Path(path).is_relative_to(cluster.trace_dir) else cluster.root
             reading = read(Path(path), name=os.path.relpath(path, base))
             yield dataclasses.replace(reading, legacy=path in legacy)
+
+
+def _is_readable(path: str) -> bool:
+    """Whether there is an end to what can be read there: no pipe, and nothing that fills the memory."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return True  # a link that leads nowhere is a file that is lost; reading says so
+    if status.st_size > _LARGEST:
+        raise ContractError(f"{path} has {status.st_size} bytes; a trace of a simulated worker is never that large")
+    return stat.S_ISREG(status.st_mode)
 
 
 def legacy_paths(run: ClusterRun[Any]) -> set[str]:
@@ -111,7 +125,7 @@ class Scene:
         lost = [capture for capture in wanted if capture not in self.kept]
         problems = [f"{len(wanted) - len(lost)} of {counted(len(wanted), 'capture')} kept"] if lost else []
         problems += [self.why_lost(capture) for capture in lost] if self.cluster.turns else self._why_together(lost)
-        problems += self._nobodys()
+        problems += self._nobodys(lost)
         problems += self._twice(wanted)
         return Judgement(
             expected or f"{counted(len(wanted), 'capture')}, a file of its own for each: {self.size}",
@@ -247,12 +261,12 @@ class Scene:
         what = f"none of its {reading.events} events is a mark" if reading.events else "it has no event"
         return f"{name}: {what}, so nothing proves which capture it holds"
 
-    def _nobodys(self) -> list[str]:
-        """Files that hold no capture, half of one, or two, and explain no loss."""
+    def _nobodys(self, lost: list[Capture]) -> list[str]:
+        """Files that are broken, or hold no capture, half of one, or two, and explain no loss."""
         return [
             self._broken(reading)
             for reading in self.own
-            if reading.ok and not (reading.marks and self._is_home(reading))
+            if not (reading.marks and self._is_home(reading)) and not any(each in lost for each in reading.captures)
         ]
 
     def _twice(self, wanted: Iterable[Capture]) -> list[str]:

@@ -22,6 +22,7 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "cuda": "keeps the GPU half of a profile on a CUDA build",
         "hip": "keeps the GPU half of a profile on a HIP build",
+        "in_process": "writes its files from Python, in the worker's own process",
         "layout": "knows by the rank folder whether there is a configuration",
         "legacy": "also writes the legacy file, job.legacy_name, which workers share",
         "mpi": "is started by MPI",

@@ -25,7 +25,7 @@ PLAIN = "fp16"
 """A configuration that no naming scheme has trouble with, where the check is about something else."""
 
 _SHOWN = 3
-_TURN_S = 1.0  # on a busy machine, for each worker that waits for its turn
+_TURN_S = 3.0  # on a busy machine, for each worker that waits for its turn
 
 
 class Trial:

@@ -25,6 +25,7 @@ from pytest_gputrace.fakes.plan import NodePlan, RunPlan, WorkerPlan
 from pytest_gputrace.fakes.rankdirs import make_rank_dirs
 from pytest_gputrace.fakes.snapshot import snapshot
 from pytest_gputrace.fakes.supervisor import supervise
+from pytest_gputrace.fakes.torchfake import taken_names_known
 from pytest_gputrace.fakes.turns import Turns
 from pytest_gputrace.fakes.validate import (
     check_flag,
@@ -77,7 +78,7 @@ class Cluster:
         rounds: captures each worker is expected to make.
         first_round: the number of the first one. A run in a folder that holds an earlier one's captures takes another.
         process_group: whether torch.distributed, where torch is loaded, says that the job's process group is there: its
-            rank and size; a barrier returns at once, and collectives do not work.
+            rank and size, and gloo as its backend; a barrier returns at once, and collectives do not work.
         turns: whether workers are called one after another, in the order of the outcomes, each when the one before it
             has ended. Then ``Outcome.touched`` says which files each touched.
         faults: what is done to the run, from ``pytest_gputrace.fakes.faults``.
@@ -218,6 +219,7 @@ class Cluster:
             if turns is not None:
                 undo.callback(turns.close)
                 plan.gates = turns.gates
+            undo.enter_context(taken_names_known())
             ended = supervise(nodes, plan, turns)
         outcomes = tuple(
             read_outcome(

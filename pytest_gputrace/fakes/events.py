@@ -203,6 +203,7 @@ def fake_events(
     ops_per_step: int = 8,
     values: Sequence[complex] = (),
     names: Sequence[str] = (),
+    first_step: int = 0,
 ) -> list[FakeEvent]:
     """The events of one profile, sorted by start, carrying ``capture``'s marks.
 
@@ -216,6 +217,7 @@ def fake_events(
         ops_per_step: host operations in each step, each with a launch and device work.
         values: numbers that JSON cannot hold (NaN, infinities, complex), put among inputs and times.
         names: further host operations of these names, without device work.
+        first_step: the number of the first step.
 
     Raises:
         ValueError: the vendor is neither ``cuda`` nor ``hip``, or a number is negative.
@@ -223,12 +225,13 @@ def fake_events(
     one_of("fake_events", "vendor", vendor, VENDORS)
     whole("fake_events", "steps", steps, 0)
     whole("fake_events", "ops_per_step", ops_per_step, 0)
+    whole("fake_events", "first_step", first_step, 0)
     build = _Builder(random.Random(f"{seed}/{capture.mark()}"), capture, vendor)
     total = steps + 2
     build.mark(capture.mark(0, total))
     for step in range(steps):
         start = build.pass_time(1.0, 5.0)
-        annotation = build.annotation("ProfilerStep*", start, start, trace_name=f"ProfilerStep#{step}")
+        annotation = build.annotation("ProfilerStep*", start, start, trace_name=f"ProfilerStep#{first_step + step}")
         before = len(build.events)
         build.mark(capture.mark(step + 1, total))
         _adopt(annotation, build.events[before])

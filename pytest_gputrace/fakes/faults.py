@@ -73,21 +73,30 @@ def overwrite_legacy(at: Moment, who: Callable[[Job], bool] | None = None) -> Fa
 
 
 def sigkill(
-    at: Moment | int | None = None, *, at_byte: int | None = None, who: Callable[[Job], bool] | None = None
+    at: Moment | int | None = None,
+    *,
+    at_byte: int | None = None,
+    opening: int = 0,
+    who: Callable[[Job], bool] | None = None,
 ) -> Fault:
     """The worker dies by SIGKILL: at a moment, at the nth file event below the trace folder, or in a write.
 
-    With ``at_byte`` the process is killed when any file is about to grow past that many bytes; they are on disk.
+    With ``at_byte`` the process is killed when any file is about to grow past that many bytes; they are on disk. With
+    ``opening`` that counts from when it opens its nth file below the trace folder for writing, for an exporter that
+    first writes all of it elsewhere.
     """
     if (at is None) == (at_byte is None):
         raise ValueError("sigkill: give either a moment (or the number of a file event) or at_byte")
     if at_byte is not None:
         whole("sigkill", "at_byte", at_byte, 0)
+        whole("sigkill", "opening", opening, 0)
+    elif opening:
+        raise ValueError("sigkill: opening is about at_byte; give that, too")
     elif isinstance(at, int):
         whole("sigkill", "at", at)
     else:
         _check("sigkill", at)
-    return Sigkill(at, at_byte, who=who)
+    return Sigkill(at, at_byte, opening, who=who)
 
 
 def equal_hosts(hostname: str = "localhost") -> Fault:

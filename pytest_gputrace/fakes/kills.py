@@ -11,12 +11,10 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.fakes.sizelimit import no_file_beyond
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["allow", "kill_now", "killed_at_byte", "refuse_outside_workers"]
+__all__ = ["allow", "dies_of_the_limit", "kill_now", "refuse_outside_workers"]
 
 _allowed = False
 _Handler = ctypes.CFUNCTYPE(None, ctypes.c_int)
@@ -51,8 +49,8 @@ _die_callback = _Handler(_die)  # kept: the kernel holds only its address
 
 
 @contextlib.contextmanager
-def killed_at_byte(count: int) -> Iterator[None]:
-    """Inside, the process dies by SIGKILL when a file is about to grow past ``count`` bytes; those bytes are written.
+def dies_of_the_limit() -> Iterator[None]:
+    """Inside, a write beyond the limit of ``no_file_beyond`` kills the process by SIGKILL; what is below is written.
 
     The kernel counts every regular file, the worker's own log too.
     """
@@ -64,7 +62,6 @@ def killed_at_byte(count: int) -> Iterator[None]:
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     before = libc.signal(signal.SIGXFSZ, ctypes.cast(_die_callback, ctypes.c_void_p))
     try:
-        with no_file_beyond(count):
-            yield
+        yield
     finally:
         libc.signal(signal.SIGXFSZ, before)

@@ -105,6 +105,7 @@ class _Participant(Record):
         super().__init__(label)
         self.place = place
         self._meeting, self._folder = meeting, TraceFolder(job)
+        self._rank_dir = f"{job.rank_dir}{os.sep}"  # some keep their files there
         self._pid = _real_getpid()
         self._steps = 0
         self._counting = threading.Lock()
@@ -115,10 +116,14 @@ class _Participant(Record):
 
     def on_event(self, event: FileEvent) -> None:
         """Wait until the others have come as far."""
-        if event.name not in _STEPS or not self._folder.holds_any(event.paths) or not self.is_itself():
+        if event.name not in _STEPS or not self._concerns(event) or not self.is_itself():
             return
         with self._counting:
             self._steps += 1
             step = self._steps
         if self._meeting.wait(self.place, step):
             self.struck()
+
+    def _concerns(self, event: FileEvent) -> bool:
+        mine = self._folder.holds_any(event.paths)
+        return mine or any(path.startswith(self._rank_dir) for path in event.paths)

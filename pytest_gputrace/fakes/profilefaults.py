@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.fakes.faultbase import Fault
-from pytest_gputrace.fakes.moments import Injection, Record
+from pytest_gputrace.fakes.moments import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from pytest_gputrace.fakes.job import Job
     from pytest_gputrace.fakes.profiler import CapturePlan
@@ -44,30 +43,8 @@ HOSTILE_NAMES: tuple[str, ...] = (
 
 
 @dataclass(frozen=True, repr=False)
-class BadValues(Fault):
-    """See ``bad_values``."""
-
-    values: tuple[complex, ...] = (math.nan, math.inf, -math.inf, 1 + 2j)
-
-    def applied(self, job: Job) -> AbstractContextManager[Injection | None]:
-        """Let the profiles of this worker hold the values."""
-        return self._with_values(job)
-
-    @contextlib.contextmanager
-    def _with_values(self, job: Job) -> Iterator[Injection]:
-        injection = Injection(str(self), job, "start", lambda: True)
-        before = job.plan.values
-        job.plan.values = (*before, *self.values)
-        injection.fire()
-        try:
-            yield injection
-        finally:
-            job.plan.values = before
-
-
-@dataclass(frozen=True, repr=False)
 class _ProfileFault(Fault):
-    """One that changes what a profile becomes, and has struck when one was stopped."""
+    """One that changes what a profile becomes, and has struck when a capture of one was ended."""
 
     def change(self, plan: CapturePlan) -> None:
         """Change what the profiles of ``plan`` become."""
@@ -76,21 +53,32 @@ class _ProfileFault(Fault):
     def applied(self, job: Job) -> Iterator[Record]:
         """Change the profiles of this worker."""
         record, plan = Record(str(self)), job.plan
-        before = plan.names, plan.empty, plan.stolen
+        before = plan.values, plan.names, plan.empty, plan.stolen
         self.change(plan)
         plan.on_stop.append(record.struck)
         try:
             yield record
         finally:
             plan.on_stop.remove(record.struck)
-            plan.names, plan.empty, plan.stolen = before
+            plan.values, plan.names, plan.empty, plan.stolen = before
 
     def advice(self, jobs: Sequence[Job]) -> str:
         """Which profile there was not."""
         return (
-            "no fake profile was stopped; use job.profiler() or torch.profiler.profile: a name that was taken before the "
-            "run (from torch.profiler import profile) is the real one"
+            "no fake profile was stopped; use job.profiler() or torch.profiler.profile: one that a class, a closure or a "
+            "default argument took before the run is the real one"
         )
+
+
+@dataclass(frozen=True, repr=False)
+class BadValues(_ProfileFault):
+    """See ``bad_values``."""
+
+    values: tuple[complex, ...] = (math.nan, math.inf, -math.inf, 1 + 2j)
+
+    def change(self, plan: CapturePlan) -> None:
+        """Let the events hold the values."""
+        plan.values = (*plan.values, *self.values)
 
 
 @dataclass(frozen=True, repr=False)

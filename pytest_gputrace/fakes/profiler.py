@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
+import json
 import os
 import tempfile
 import time
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CapturePlan", "FakeProfile", "profile_class"]
 
+_RECORDING = ("RECORD", "RECORD_AND_SAVE")
+_ACTIONS = ("NONE", "WARMUP", *_RECORDING)
+
 
 @dataclasses.dataclass
 class CapturePlan:
-    """Which capture the next profile of this process records; each profile takes one round.
+    """Which capture the next profile of this process records; each profile, or cycle of its schedule, takes one round.
 
     ``names`` are those of further host events, ``empty`` lets a profile record nothing, ``stolen`` lets another one
-    take its session; ``on_stop`` is called whenever a profile was stopped.
+    take its session; ``on_stop`` is called whenever a capture was ended.
     """
 
     capture: Capture
@@ -55,18 +60,24 @@ class CapturePlan:
     def __post_init__(self) -> None:
         one_of("profile", "vendor", self.vendor, VENDORS)
 
+    def following(self) -> Capture:
+        """The next round's capture, which stays the next one."""
+        return dataclasses.replace(self.capture, round=self.capture.round + self.taken)
+
     def take(self) -> Capture:
         """The next round's capture."""
+        capture = self.following()
         self.taken += 1
-        return dataclasses.replace(self.capture, round=self.capture.round + self.taken - 1)
+        return capture
 
 
 class FakeProfile:
     """Stands in for ``torch.profiler.profile``; made by ``fake_torch``, ``Job.profiler`` or ``profile_class``.
 
-    Differences from torch, on purpose: a ``schedule`` is accepted and not followed (the whole ``with`` block is one
-    capture, with as many steps as ``step`` was called), and exporting a session that was lost (an inner profile took
-    it, or ``stop`` was called twice) raises ``RuntimeError`` where torch 2.13 kills the process.
+    Without a ``schedule`` the whole ``with`` block is one capture, with as many steps as ``step`` was called. With one,
+    each cycle is a capture of its own, which takes its round when its recording begins. One difference from torch is on
+    purpose: exporting a session that was lost (an inner profile took it, or ``stop`` was called twice) raises
+    ``RuntimeError`` where torch 2.13 kills the process.
     """
 
     plan: ClassVar[CapturePlan] = CapturePlan(Capture("node0", 0, "fake"))
@@ -103,9 +114,15 @@ class FakeProfile:
         self.post_processing_timeout_s = post_processing_timeout_s
         self.use_device = "cuda"
         self.step_num = 0
-        self.capture = self.plan.take()
+        self.capture = self.plan.take() if schedule is None else self.plan.following()
         self.profiler: Any = None
-        self._events: list[FakeEvent] = []
+        self.preset_metadata: dict[str, str] = {}
+        self._action = self._scheduled(0)
+        self._first_step = self._steps = 0
+        self._events: list[FakeEvent] = []  # what ``events`` gives
+        self._cycle: list[FakeEvent] = []  # what an export writes
+        self._metadata: dict[str, Any] = {}
+        self._all_metadata: dict[str, Any] = {}
         self._saved = self._stopped = False
         self._began_ns = 0
 
@@ -119,14 +136,81 @@ class FakeProfile:
         self.stop()
 
     def start(self) -> None:
-        """Begin to record; a profile that records at this moment loses its session, as in torch."""
-        FakeProfile._recording = self
-        self._events, self._stopped, self._saved = [], False, False
-        self._began_ns = time.time_ns()
-        self.profiler = SimpleNamespace(kineto_results=None)
+        """Begin to record, or what the schedule says; a profile that records then loses its session, as in torch."""
+        if self.schedule is None:
+            self._prepare()
+            self._begin()
+        else:
+            self._go("NONE", self._action)
 
     def stop(self) -> None:
-        """End the recording, make the events and call ``on_trace_ready``."""
+        """End the recording, if there is one, make the events and call ``on_trace_ready``."""
+        if self.schedule is None:
+            self._end()
+            self._ready()
+        else:
+            self._go(self._action, "")
+
+    def step(self) -> None:
+        """Signal the next step."""
+        action = self._scheduled(self.step_num + 1)  # before anything is changed: it may raise
+        self.step_num += 1
+        before, self._action = self._action, action
+        if self.schedule is not None:
+            self._go(before, action)
+
+    def _scheduled(self, step: int) -> str:
+        """The name of the schedule's action: torch's class is not needed for it."""
+        if self.schedule is None:
+            return ""
+        action = self.schedule(step)
+        name = getattr(action, "name", None)
+        if name not in _ACTIONS:
+            raise ValueError(
+                f"profile: the schedule's action for step {step} is {action!r}; it must be a ProfilerAction: "
+                f"{', '.join(_ACTIONS)}"
+            )
+        return str(name)
+
+    def _go(self, before: str, after: str) -> None:
+        """Go from one action of the schedule to the next; the last one of all is empty."""
+        recorded, records = before in _RECORDING, after in _RECORDING
+        if before == "RECORD" and records:
+            self._steps += 1
+            return
+        wrong = (before == "RECORD" and after != "") or (before == "WARMUP" and after == "NONE")
+        if wrong:
+            warnings.warn(f"Incorrect schedule: {before} followed by {after}", stacklevel=3)
+        if recorded:
+            self._end()
+            if not wrong:
+                self._ready()
+        elif before == "WARMUP" and not records and after != "WARMUP":
+            self._end_unrecorded()
+        if after == "WARMUP" and before in ("NONE", "RECORD_AND_SAVE"):
+            self._prepare()
+        if records:
+            if self.profiler is None or self.profiler.kineto_results is not None:
+                self._prepare()
+            self.capture = self.plan.take()
+            self._first_step, self._steps = self.step_num, 1
+            self._begin()
+
+    def _prepare(self) -> None:
+        """Forget what was recorded."""
+        if self.schedule is None or not self.acc_events:
+            self._events = []
+        self._cycle, self._metadata, self._saved, self._stopped = [], {}, False, False
+        self.profiler = SimpleNamespace(kineto_results=None)
+
+    def _begin(self) -> None:
+        FakeProfile._recording = self
+        self._began_ns = time.time_ns()
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+
+    def _end(self) -> None:
+        """End the recording and make the events."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before stopping trace")
         stolen = self.plan.stolen or FakeProfile._recording is not self
@@ -134,17 +218,25 @@ class FakeProfile:
             FakeProfile._recording = None
         start_ns = 0 if stolen else self._began_ns
         self.profiler.kineto_results = SimpleNamespace(trace_start_ns=lambda: start_ns)
-        self._events = [] if stolen or self.plan.empty else self._make_events()
+        self._cycle = [] if stolen or self.plan.empty else self._make_events()
+        accumulate = self.schedule is not None and self.acc_events
+        self._events = [*self._events, *self._cycle] if accumulate else self._cycle
         for tell in self.plan.on_stop:
             tell()
+
+    def _end_unrecorded(self) -> None:
+        """What torch does with a cycle that came no further than its warmup: a session without events."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before starting trace")
+        FakeProfile._recording = None
+        start_ns = 0 if self.plan.stolen else time.time_ns()
+        self.profiler.kineto_results = SimpleNamespace(trace_start_ns=lambda: start_ns)
+
+    def _ready(self) -> None:
         if not self._stopped:
             self._stopped = True
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-
-    def step(self) -> None:
-        """Signal the next step."""
-        self.step_num += 1
 
     def events(self) -> list[FakeEvent]:
         """The recorded events: the same list each time, empty while recording."""
@@ -157,7 +249,7 @@ class FakeProfile:
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting chrome trace")
         if use_python_export:
-            Path(path).write_text(self._text(path), encoding="utf-8")
+            Path(path).write_text(self._text(path, self._all_metadata), encoding="utf-8")
         elif path.endswith(".gz"):
             with tempfile.NamedTemporaryFile("w+b", suffix=".json") as plain:
                 self._save(plain.name)
@@ -171,22 +263,56 @@ class FakeProfile:
         callback = self.custom_trace_id_callback
         return uuid.uuid5(uuid.NAMESPACE_OID, self.capture.mark()).hex if callback is None else callback()
 
+    def add_metadata(self, key: str, value: str) -> None:
+        """Add a text to the top level of the export. As in torch, only what is added while recording is in it."""
+        self._add(key, value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Add a value, given as JSON text, in the same way; torch writes any text and so can break the file."""
+        self._add(key, _from_json("add_metadata_json", key, value))
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Add a value, given as JSON text, to every recording that begins from now on."""
+        _from_json("preset_metadata_json", key, value)
+        self.preset_metadata[key] = value
+
+    def _add(self, key: str, value: Any) -> None:
+        self._all_metadata[key] = value  # what torch's export in Python writes
+        if self.profiler is not None and self.profiler.kineto_results is None:
+            self._metadata[key] = value
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
+        """Accepted; the made-up events are the same."""
+
+    def key_averages(self, *args: Any, **options: Any) -> Any:
+        """Not there: an average of made-up events says nothing."""
+        raise _not_there("key_averages", "use events()")
+
+    def export_stacks(self, *args: Any, **options: Any) -> Any:
+        """Not there: the made-up events have no stacks."""
+        raise _not_there("export_stacks", "its events have no stacks; use export_chrome_trace()")
+
+    def export_memory_timeline(self, *args: Any, **options: Any) -> Any:
+        """Not there: no memory is recorded."""
+        raise _not_there("export_memory_timeline", "it records no memory; use export_chrome_trace()")
+
     def _make_events(self) -> list[FakeEvent]:
         plan = self.plan
-        steps = self.step_num or plan.steps
+        steps = self._steps if self.schedule is not None else self.step_num or plan.steps
         events = fake_events(
-            self.capture, vendor=plan.vendor, seed=plan.seed, steps=steps, values=plan.values, names=plan.names
-        )
+            self.capture, vendor=plan.vendor, seed=plan.seed, steps=steps, first_step=self._first_step,
+            values=plan.values, names=plan.names,
+        )  # fmt: skip
         if not self.record_shapes:
             for event in events:
                 event.input_shapes, event.input_dtypes, event.concrete_inputs = [], [], []
                 event.structured_input_shapes, event.structured_input_strides = [], []
         return events
 
-    def _text(self, path: str) -> str:
+    def _text(self, path: str, metadata: dict[str, Any]) -> str:
         names = ("with_stack", "profile_memory", "record_shapes", "with_flops", "with_modules")
-        options = {name: 1 for name in names if getattr(self, name)}
-        return kineto_text(trace_dict(self._events, vendor=self.plan.vendor, trace_name=path, options=options))
+        options = {name: 1 for name in names if getattr(self, name)} | metadata
+        return kineto_text(trace_dict(self._cycle, vendor=self.plan.vendor, trace_name=path, options=options))
 
     def _save(self, path: str) -> None:
         results = self.profiler.kineto_results
@@ -199,14 +325,33 @@ class FakeProfile:
                 "the session was lost to another profile or a second stop: torch 2.13 dies here by SIGSEGV"
             )
         self._saved = True
-        temporary = f"{path}.tmp"  # Kineto writes beside and renames at the end
+        temporary = f"{path}.tmp"  # Kineto writes beside, removes what is there, and renames
         try:
             with open(temporary, "w", encoding="utf-8") as stream:
-                stream.write(self._text(path))
+                stream.write(self._text(path, self._metadata))
         except OSError as error:  # Kineto says so on stderr and returns
             os.write(2, f"ERROR: output_json.cpp:466] Failed to open '{path}' : {error.strerror}\n".encode())
             return
-        os.replace(temporary, path)
+        with contextlib.suppress(OSError):
+            os.remove(path)
+        try:
+            os.rename(temporary, path)
+        except OSError as error:
+            os.write(2, f"ERROR: output_json.cpp:571] Failed to rename '{temporary}' : {error.strerror}\n".encode())
+
+
+def _not_there(method: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(f"the fake profile has no {method}: {instead}")
+
+
+def _from_json(method: str, key: str, value: str) -> Any:
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        return json.loads(value, parse_constant=refuse)
+    except ValueError as error:
+        raise ValueError(f"{method}: the value of {key!r} is no JSON text: {value!r} ({error})") from None
 
 
 def profile_class(plan: CapturePlan) -> type[FakeProfile]:

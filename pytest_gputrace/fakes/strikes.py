@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_gputrace.fakes.events import fake_events
 from pytest_gputrace.fakes.faultbase import Fault
 from pytest_gputrace.fakes.files import event_list
-from pytest_gputrace.fakes.kills import kill_now, killed_at_byte, refuse_outside_workers
-from pytest_gputrace.fakes.moments import Injection
+from pytest_gputrace.fakes.kills import dies_of_the_limit, kill_now, refuse_outside_workers
+from pytest_gputrace.fakes.moments import Injection, TraceFolder, listening
+from pytest_gputrace.fakes.sizelimit import no_file_beyond
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from pytest_gputrace.fakes.job import Job
-    from pytest_gputrace.fakes.moments import Moment
+    from pytest_gputrace.fakes.moments import FileEvent, Moment
     from pytest_gputrace.model import Capture
 
 __all__ = ["OverwriteLegacy", "Sigkill", "TruncateLegacy"]
@@ -109,20 +110,22 @@ class Sigkill(Fault):
 
     at: Moment | int | None = None
     at_byte: int | None = None
+    opening: int = 0
     kills: ClassVar[bool] = True
 
     def applied(self, job: Job) -> AbstractContextManager[Injection | None]:
         """Let the process die at the moment."""
         refuse_outside_workers()
         if self.at_byte is not None:
-            return _without_record(self.at_byte)
+            return _without_record(self.at_byte, job, self.opening)
         assert self.at is not None
         return Injection(str(self), job, self.at, kill_now)
 
     def advice(self, jobs: Sequence[Job]) -> str:
         """What a worker did not do."""
         if self.at_byte is not None:
-            return f"no file grew past {self.at_byte} bytes; choose a smaller at_byte"
+            when = f" after {self.opening} were opened below the trace folder" if self.opening else ""
+            return f"no file grew past {self.at_byte} bytes{when}; choose a smaller at_byte"
         if self.at == "legacy-written":
             return f"{_legacy_files(jobs)} and no worker wrote it; {_OTHER_NAME}, or choose another moment"
         if self.at == "every-open":
@@ -131,9 +134,30 @@ class Sigkill(Fault):
 
 
 @contextlib.contextmanager
-def _without_record(at_byte: int) -> Iterator[None]:
-    with killed_at_byte(at_byte):  # who is killed here leaves no result that could hold a record
-        yield
+def _without_record(at_byte: int, job: Job, opening: int) -> Iterator[None]:
+    """Who is killed here leaves no result that could hold a record."""
+    with dies_of_the_limit(), contextlib.ExitStack() as limits:
+        if not opening:
+            limits.enter_context(no_file_beyond(at_byte))
+            yield
+        else:
+            with listening(_Opening(job, opening, lambda: limits.enter_context(no_file_beyond(at_byte)))):
+                yield
+
+
+class _Opening:
+    """Acts once, when a worker opens its nth file below the trace folder to write it."""
+
+    def __init__(self, job: Job, number: int, act: Callable[[], object]) -> None:
+        self._folder, self._act = TraceFolder(job), act
+        self._left = number
+
+    def on_event(self, event: FileEvent) -> None:
+        """Look whether this is the event."""
+        if self._left and event.name == "open" and self._folder.below(event.makes) is not None:
+            self._left -= 1
+            if not self._left:
+                self._act()
 
 
 def other_capture(job: Job) -> Capture:

@@ -9,7 +9,7 @@ import contextlib
 import importlib.abc
 import importlib.util
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.fakes.events import VENDORS
@@ -18,15 +18,19 @@ from pytest_gputrace.fakes.validate import one_of, whole
 from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from importlib.machinery import ModuleSpec
 
     from pytest_gputrace.fakes.events import Vendor
     from pytest_gputrace.model import WorkerId
 
-__all__ = ["fake_torch", "fake_torch_for"]
+__all__ = ["fake_torch", "fake_torch_for", "taken_names_known"]
 
 _ABSENT = object()
+# As the module type itself gets it: a lazy module's own way to its names would load it.
+_names_of = vars(ModuleType)["__dict__"].__get__
+# The real class and the names that hold it, for the workers that are forked while they are known.
+_known: tuple[object, list[tuple[dict[str, Any], str]]] | None = None
 _DEVICES: dict[str, dict[str, Any]] = {
     "cuda": {
         "name": "NVIDIA H100 80GB HBM3", "total_memory": 85_045_477_376, "multi_processor_count": 132,
@@ -52,6 +56,7 @@ def fake_torch(
 ) -> Iterator[type[FakeProfile]]:
     """Replace torch's profiler and device queries; everything is undone at the end.
 
+    The profiler is also replaced where a module took it by name (``from torch.profiler import profile``).
     Each profile made inside takes the next round of ``capture``: its own round, then one more, and so on.
 
     Yields:
@@ -80,6 +85,10 @@ def fake_torch_for(
     with contextlib.ExitStack() as undo:
 
         def dress(torch: Any) -> None:
+            real = torch.profiler.profile
+            for names, name in _taken_names(real):
+                undo.callback(_give_back, names, name, profile, real)
+                names[name] = profile
             replacements = _replacements(torch, plan.vendor, profile, device_count)
             for owner, name, value in [*replacements, *_process_group(torch, group)]:
                 undo.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
@@ -92,6 +101,49 @@ def fake_torch_for(
             sys.meta_path.insert(0, hook)
             undo.callback(hook.withdraw)
         yield profile
+
+
+@contextlib.contextmanager
+def taken_names_known() -> Iterator[None]:
+    """Look once for the modules that took the profiler by name; workers forked in the block need not look again."""
+    global _known
+    real = None
+    profiler = _names(_names(sys.modules.get("torch")).get("profiler"))
+    if profiler:
+        real = profiler.get("profile")
+    before, _known = _known, None
+    if real is not None:
+        _known = real, list(_taken_names(real))
+    try:
+        yield
+    finally:
+        _known = before
+
+
+def _names(module: object) -> dict[str, Any]:
+    """The globals of a module without a word to its code; none for anything else that stands in ``sys.modules``."""
+    found: dict[str, Any] = _names_of(module) if issubclass(type(module), ModuleType) else {}
+    return found
+
+
+def _taken_names(real: object) -> Iterable[tuple[dict[str, Any], str]]:
+    """Where a module outside torch holds the class itself: its globals, and the name there."""
+    if _known is not None and _known[0] is real:
+        return [(names, name) for names, name in _known[1] if names.get(name) is real]
+    return [
+        (names, name)
+        for key, module in list(sys.modules.items())
+        if not str(key).startswith("torch.") and key != "torch"
+        for names in [_names(module)]
+        for name, value in list(names.items())
+        if value is real
+    ]
+
+
+def _give_back(names: dict[str, Any], name: str, fake: object, real: object) -> None:
+    """Put the real class back, unless the module has put something else there meanwhile."""
+    if names.get(name) is fake:
+        names[name] = real
 
 
 class _OnImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -142,6 +194,7 @@ def _process_group(torch: Any, worker: WorkerId | None) -> list[tuple[Any, str, 
         "is_initialized": lambda: True,
         "get_rank": lambda group=None: worker.rank,
         "get_world_size": lambda group=None: worker.world_size,
+        "get_backend": lambda group=None: "gloo",
         "barrier": lambda *args, **options: None,
     }
     return [(torch.distributed, name, answer) for name, answer in answers.items()]

@@ -22,7 +22,7 @@ __all__ = ["DECLARED", "Declared", "ExporterContract", "declared_in_class", "dec
 _FUNCTION = TypeVar("_FUNCTION", bound="Callable[..., Any]")
 _ATTRIBUTE = "__gputrace_checks__"
 
-DECLARED = ("unclaimed", "expected_failures", "model", "legacy_name", "deadline_s")
+DECLARED = ("unclaimed", "expected_failures", "model", "legacy_name", "deadline_s", "env")
 """What can be declared about an exporter; the names are those of `Subject`."""
 
 
@@ -37,7 +37,7 @@ class ExporterContract:
     """Inherit, give a fixture ``exporter``, and every check of the contract is a test of your class.
 
     Declared as class attributes, all optional: ``unclaimed`` (capability -> reason), ``expected_failures`` (check ->
-    reason), ``model``, ``legacy_name``, ``deadline_s``. An intermediate base class says ``__test__ = False``.
+    reason), ``model``, ``legacy_name``, ``deadline_s``, ``env``. An intermediate base class says ``__test__ = False``.
     """
 
     __test__: ClassVar[object] = False
@@ -47,6 +47,7 @@ class ExporterContract:
     model: ClassVar[str]
     legacy_name: ClassVar[str]
     deadline_s: ClassVar[float]
+    env: ClassVar[Mapping[str, str]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keep ``__test__ = False`` from being inherited: it would hide the subclass, and nothing would be checked."""
@@ -92,6 +93,7 @@ def gputrace_checks(
     model: str | None = None,
     legacy_name: str | None = None,
     deadline_s: float | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Callable[[_FUNCTION], _FUNCTION]:
     """Make a test of each check of the contract: ``def test_mine(check): check()``.
 
@@ -103,7 +105,8 @@ def gputrace_checks(
         legacy_exporter: writes only the legacy file, as it always was; SuperBench's own when left out.
         model: the model's name in every job.
         legacy_name: a template for ``job.legacy_name``.
-        deadline_s: for each run of simulated workers.
+        deadline_s: for each run of simulated workers; ``--gputrace-deadline`` comes before it.
+        env: variables for every simulated worker.
     """
     given = {
         "unclaimed": unclaimed,
@@ -111,6 +114,7 @@ def gputrace_checks(
         "model": model,
         "legacy_name": legacy_name,
         "deadline_s": deadline_s,
+        "env": env,
     }
     declared = Declared(
         {name: value for name, value in given.items() if value is not None},

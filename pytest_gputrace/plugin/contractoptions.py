@@ -24,6 +24,9 @@ _SIZES = {
 _OTHER_WAY = {
     "gputrace_consumer": "--gputrace-consumer",
     "gputrace_legacy_exporter": "--gputrace-legacy-exporter",
+    "gputrace_legacy_name": "--gputrace-legacy-name",
+    "gputrace_model": "--gputrace-model",
+    "gputrace_env": "--gputrace-env",
     "gputrace_unclaimed": "--gputrace-unclaimed",
 }
 
@@ -50,6 +53,25 @@ def add_contract_options(parser: pytest.Parser) -> None:
         help="with --gputrace-conformance: the exporter as it was, writes the legacy file only",
     )
     group.addoption(
+        "--gputrace-legacy-name",
+        default=None,
+        metavar="TEMPLATE",
+        help="with --gputrace-conformance: a template for job.legacy_name, such as prof-{model}-{local_rank}.json",
+    )
+    group.addoption(
+        "--gputrace-model",
+        default=None,
+        metavar="NAME",
+        help="with --gputrace-conformance: the model's name in every job",
+    )
+    group.addoption(
+        "--gputrace-env",
+        action="append",
+        default=None,
+        metavar="NAME=VALUE",
+        help="with --gputrace-conformance: a variable for every simulated worker; may be given again",
+    )
+    group.addoption(
         "--gputrace-unclaimed",
         action="append",
         default=None,
@@ -66,6 +88,13 @@ def add_contract_options(parser: pytest.Parser) -> None:
     parser.addini(
         "gputrace_expect_fail", "checks known to be broken, one ID:REASON a line", type="linelist", default=[]
     )
+    group.addoption(
+        "--gputrace-deadline",
+        default=None,
+        metavar="SECONDS",
+        help="how long each run of simulated workers may take, whatever is declared (default: what is, else 60)",
+    )
+    parser.addini("gputrace_deadline", "the seconds where none are declared, as --gputrace-deadline", default=None)
     for word, (_, words) in _SIZES.items():
         group.addoption(
             f"--gputrace-{word}", default=None, metavar="N", help=f"how many {words} the contract's jobs have at least"
@@ -76,11 +105,14 @@ def add_contract_options(parser: pytest.Parser) -> None:
 class ContractSettings(NamedTuple):
     """What the user asked of the contract: arguments of `Sizes`, and checks expected to break.
 
-    ``expected`` is of (id, reason, the declaration to remove once the check holds).
+    ``expected`` is of (id, reason, the declaration to remove once the check holds). Of the deadlines the first comes
+    before what is declared about an exporter, the second after it.
     """
 
     sizes: Mapping[str, int]
     expected: tuple[tuple[str, str, str], ...]
+    first_deadline_s: float | None = None
+    last_deadline_s: float | None = None
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Self:
@@ -94,7 +126,18 @@ class ContractSettings(NamedTuple):
                 if config.getoption(name) is not None:
                     raise pytest.UsageError(f"{option} says something about --gputrace-conformance, which is not given")
         sizes = {argument: size for word, (argument, _) in _SIZES.items() if (size := _size(config, word))}
-        return cls(sizes, _expected(config))
+        first = _seconds("--gputrace-deadline", config.getoption("gputrace_deadline"))
+        last = _seconds("gputrace_deadline in the ini file", _ini(config, "gputrace_deadline"))
+        return cls(sizes, _expected(config), first, last)
+
+    def about(self, declared: Mapping[str, Any]) -> dict[str, Any]:
+        """What holds for an exporter about which ``declared`` was declared."""
+        options = dict(declared)
+        if self.first_deadline_s is not None:
+            options["deadline_s"] = self.first_deadline_s
+        elif self.last_deadline_s is not None:
+            options.setdefault("deadline_s", self.last_deadline_s)
+        return options
 
 
 def _size(config: pytest.Config, word: str) -> int | None:
@@ -108,6 +151,15 @@ def _size(config: pytest.Config, word: str) -> int | None:
     if not re.fullmatch(r"0*[1-9][0-9]{0,5}", given.strip(), re.ASCII):
         raise pytest.UsageError(f"{source}: expected a whole number of at least 1, got {given!r}")
     return int(given)
+
+
+def _seconds(source: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    seconds = float(text) if re.fullmatch(r"\d{1,12}(\.\d{0,9})?|\.\d{1,9}", text.strip(), re.ASCII) else 0.0
+    if not 0 < seconds <= 1e9:
+        raise pytest.UsageError(f"{source}: expected a number of seconds above 0 and at most 1e9, got {text!r}")
+    return seconds
 
 
 def _expected(config: pytest.Config) -> tuple[tuple[str, str, str], ...]:

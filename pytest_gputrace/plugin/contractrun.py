@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_gputrace.conformance import CHECKS, Sizes, Subject, hold, not_checked
-from pytest_gputrace.errors import GputraceError
+from pytest_gputrace.errors import DeclarationError, GputraceError
 from pytest_gputrace.plugin.contract import ExporterContract, declared_on
 from pytest_gputrace.plugin.contracthooks import REPORT_ATTRIBUTE
 from pytest_gputrace.plugin.contractoptions import CONTRACT
@@ -57,7 +57,16 @@ class _Note(NamedTuple):
     raised: BaseException | None = None
 
 
+class _Failing(NamedTuple):
+    """The check in which it came out that an exporter always fails, and the first line of what was said then."""
+
+    check: str
+    line: str
+
+
 _NOTE = pytest.StashKey[_Note]()
+_FAILING = pytest.StashKey[dict[tuple[object, ...], _Failing]]()
+"""The exporters that always fail, as far as this process knows; in the stash of the configuration."""
 
 
 class Hold:
@@ -72,15 +81,28 @@ class Hold:
     def __call__(self, asked: Asked, **callables: Any) -> None:
         """Return where the promise is kept; else raise `Broken`, or `NoVerdict`, or skip."""
         __tracebackhide__ = True
-        check = asked.check
+        check, failing, who = asked.check, self._request.config.stash.setdefault(_FAILING, {}), _who(self._item)
         if _NOTE in self._item.stash:
             self._refuse(f"{check.id}: no verdict: check() was called before in this test; one call is one check")
         try:
             subject = Subject(**callables, **asked.options)
             sizes = Sizes(**self._request.config.stash[CONTRACT].sizes)
             reason = not_checked(check, subject, sizes)
+            known = failing.get(who)
+            # The same check again is a rerun, which may end in another way.
+            if not reason and known is not None and known.check != check.id:
+                self._refuse(f"{check.id}: no verdict: as in {known.check}: {known.line}")
+            if reason and asked.sources and any(name in subject.unclaimed for name in check.needs):
+                places = " and ".join(asked.sources)
+                raise DeclarationError(
+                    f"expected to break ({places}), and never asked: {reason}; remove one of the two"
+                )
             verdict = None if reason else hold(check, subject, self._request.getfixturevalue("gputrace_dir"), sizes)
+            if verdict is not None:
+                failing.pop(who, None)
         except GputraceError as error:
+            if getattr(error, "always", False):
+                failing[who] = _Failing(check.id, str(error).partition("\n")[0].rstrip(" :"))
             self._refuse(f"{check.id}: no verdict: {error}")
         if verdict is None:
             unclaimed = [f"{name}: {subject.unclaimed[name]}" for name in check.needs if name in subject.unclaimed]
@@ -99,6 +121,13 @@ class Hold:
         __tracebackhide__ = True
         self._item.stash[_NOTE] = _Note(outcome, reason, error)
         raise error from None
+
+
+def _who(item: pytest.Item) -> tuple[object, ...]:
+    """The exporter that a test asks: its class or function, and every parameter but the check."""
+    params: Mapping[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    others = sorted((name, id(value)) for name, value in params.items() if name != "check")
+    return (item.parent, getattr(item, "originalname", item.name), *others)
 
 
 def register(config: pytest.Config) -> None:

@@ -29,7 +29,7 @@ only of exporters that are declared to break one, and of the correct one."""
 REPEATS = int(os.environ.get("GPUTRACE_REPEATS", "0"))
 
 EVERYTHING_JUDGED = (
-    "CT100 CT101 CT102 CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT110 CT111 CT112 CT113 CT114 CT115 CT116 "
+    "CT100 CT101 CT102 CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT111 CT112 CT113 CT114 CT115 CT116 "
     "CT201 CT202 CT203 CT204 CT205"
 )
 
@@ -56,7 +56,7 @@ ALL = [
     # Which configuration.
     Faulty(
         names.SuperBenchsDump(),
-        "CT102 CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT110 CT111 CT112 CT113 CT115 CT116 CT201 CT202 CT203 CT304 CT305 "
+        "CT102 CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT111 CT112 CT113 CT115 CT116 CT201 CT202 CT203 CT304 CT305 "
         "CT404 CT405 CT501 CT503 CT505 CT507 CT508",
     ),
     Faulty(names.LastPartOfTheConfiguration(), "CT104 CT109 CT113"),
@@ -88,7 +88,7 @@ ALL = [
     Faulty(
         names.CleansTheFolder(),
         "CT101 CT102 CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT110 CT111 CT112 CT113 CT114 CT116 CT201 CT202 CT203 CT204 "
-        "CT205 CT502 CT505",
+        "CT205 CT501 CT502 CT505",
     ),
     Faulty(names.CleansUpAfterOthers(), "CT114"),
     # Several at once.
@@ -97,7 +97,7 @@ ALL = [
     Faulty(names.FirstFreeNumber(), "CT110"),
     Faulty(
         names.AppendsGzipMembers(),
-        "CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT110 CT112 CT113 CT115 CT406 CT501 CT502 CT505",
+        "CT103 CT104 CT105 CT106 CT107 CT108 CT109 CT111 CT112 CT113 CT115 CT406 CT501 CT502 CT505",
     ),
     Faulty(names.AppendsDocuments(), "CT112 CT113 CT501 CT502"),
     # The legacy file.
@@ -117,7 +117,7 @@ ALL = [
     Faulty(content.RangesTwice(), "CT401"),
     Faulty(
         content.EveryOtherEvent(),
-        EVERYTHING_JUDGED + " CT304 CT305 CT401 CT402 CT403 CT501 CT502 CT505 CT506",
+        EVERYTHING_JUDGED + " CT304 CT305 CT401 CT402 CT403 CT404 CT405 CT501 CT502 CT505 CT506",
     ),
     Faulty(content.NoGpuTimes(), "CT402 CT403"),
     Faulty(content.GpuTimesOfHipOnly(), "CT402"),
@@ -130,9 +130,9 @@ ALL = [
     # When something goes wrong.
     Faulty(
         failing.WritesAtExit(),
-        EVERYTHING_JUDGED.replace(" CT115", "") + " CT401 CT402 CT403 CT404 CT405 CT504 CT505 CT506 CT507 CT508",
+        EVERYTHING_JUDGED + " CT401 CT402 CT403 CT404 CT405 CT504 CT505 CT506 CT507 CT508",
         without("legacy"),
-        no_verdict="CT115 CT406 CT501 CT502 CT503",  # without any file nothing can collide, be cut, or fill a disk
+        no_verdict="CT110 CT406 CT501 CT502 CT503",  # without any file nothing can collide, be cut, or fill a disk
     ),
     Faulty(failing.WritesInPlace(), "CT501 CT503"),
     Faulty(failing.TemporaryFilesLikeTraces(), "CT501"),

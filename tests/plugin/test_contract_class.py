@@ -268,3 +268,22 @@ def test_traces_are_kept(start_plain: Start, make_test: MakeTest, pytester: pyte
     make_test(TWO)
     start_plain("-k", "TestMine and CT100", "--gputrace").assert_outcomes(passed=1)
     assert len(list(pytester.path.glob(".gputrace/*/*/job0/traces/*.json"))) == 2  # its own and the legacy file
+
+
+def test_env(make_test: MakeTest, start_plain: Start) -> None:
+    make_test("""
+from pytest_gputrace import ExporterContract, gputrace_checks
+
+def mine(job):
+    assert os.environ["MINE"] == "1"
+    return export(job)
+
+class TestMine(ExporterContract):
+    exporter = pytest.fixture(lambda self: mine)
+    env = {"MINE": "1"}
+
+@gputrace_checks(mine, env={"MINE": "1"})
+def test_mine(check):
+    check()
+""")
+    start_plain("-k", "CT100 or CT101").assert_outcomes(passed=4)

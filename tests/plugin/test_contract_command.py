@@ -114,6 +114,30 @@ def test_consumer_and_legacy_exporter(start_plain: Start) -> None:
     result.assert_outcomes(passed=2)
 
 
+def test_everything_is_declared(start_plain: Start, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        told=EXPORTER
+        + """
+def told(job):
+    found = (job.model, job.legacy_name, os.environ.get("MINE"), os.environ.get("YOURS"))
+    assert found == ("gpt", "prof-gpt-0.json", "a=b", ""), found
+    return naive(job)
+"""
+    )
+    result = start_plain(
+        "--gputrace-conformance=told:told", "-k", "CT100", "--gputrace-legacy-name=prof-{model}-{local_rank}.json",
+        "--gputrace-model=gpt", "--gputrace-env=MINE=a=b", "--gputrace-env=YOURS=", "--gputrace-deadline=30",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1)
+
+
+def test_the_deadline_of_the_command_line(start_plain: Start, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(sleeps="import time\ndef export(job): time.sleep(50)\n")
+    result = start_plain("--gputrace-conformance=sleeps:export", "-k", "CT100", "--gputrace-deadline=0.5")
+    result.assert_outcomes(failed=1)
+    assert result.duration < 25
+
+
 def test_a_path_may_shadow_nothing(start_plain: Start, pytester: pytest.Pytester) -> None:
     folder = pytester.mkdir("exporters")
     folder.joinpath("beside.py").write_text("from mine import export as there\n")
@@ -144,6 +168,15 @@ def test_a_path_may_shadow_nothing(start_plain: Start, pytester: pytest.Pytester
             "--gputrace-unclaimed: 'hop' is no capability; did you mean 'hip'*",
         ),
         (["mine:export", "--gputrace-unclaimed=hip"], "--gputrace-unclaimed: hip needs a reason, such as hip:*"),
+        (["mine:export", "--gputrace-legacy-name=x-{rang}"], "--gputrace-legacy-name: *did you mean 'rank'?"),
+        (["mine:export", "--gputrace-legacy-name=/x"], "--gputrace-legacy-name: *must name a file below*"),
+        (["mine:export", "--gputrace-model="], "--gputrace-model: the model is empty; give at least one character"),
+        (
+            ["mine:export", "--gputrace-env=A"],
+            "--gputrace-env=A: expected NAME=VALUE, such as OMP_NUM_THREADS=1",
+        ),
+        (["mine:export", "--gputrace-env==1"], "--gputrace-env==1: expected NAME=VALUE, such as *"),
+        (["mine:export", "--gputrace-env=A=1", "--gputrace-env=A=2"], "--gputrace-env: A is given twice"),
     ],
 )
 def test_what_cannot_be_held_to_it(pytester: pytest.Pytester, args: list[str], told: str) -> None:

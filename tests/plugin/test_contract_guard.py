@@ -90,6 +90,18 @@ def test_a_class_that_is_not_collected(pytester: pytest.Pytester, source: str, t
         (CLASS + "    legacy_name = 'x-{rang}.json'", "TestMine: *rang*"),
         (CLASS + "    deadline_s = 'long'", "TestMine: *deadline_s*"),
         (CLASS + "    model = 3", "TestMine: *model*"),
+        (CLASS + "    env = ['A=1']", "TestMine: *env=*must be a mapping of names to texts*"),
+        (CLASS + "    expected_failure = {'CT102': 'x'}", "TestMine: *did you mean expected_failures? *"),
+        (CLASS + "    expected_fails = {}", "TestMine: *did you mean expected_failures? *call it _expected_fails"),
+        (CLASS + "    unclaimd = {}", "TestMine: unclaimd declares nothing; did you mean unclaimed? *"),
+        (CLASS + "    deadline = 3.0", "TestMine: deadline declares nothing; did you mean deadline_s? *"),
+        (
+            CLASS.replace("TestMine", "TestBase").replace(
+                "exporter =", "__test__ = False\n    legacy_nam = 'x'\n    exporter ="
+            )
+            + "class TestMine(TestBase): pass",
+            "TestBase: legacy_nam declares nothing; did you mean legacy_name? *",
+        ),
         (
             "@gputrace_checks(print, expected_failures={'CT999': 'x'})\ndef test_mine(check): check()",
             "test_mine: *CT999*",
@@ -105,6 +117,75 @@ def test_what_cannot_be_declared(pytester: pytest.Pytester, source: str, told: s
     assert len(lines) == 1
     result.stdout.fnmatch_lines([told.replace("[", "[[]").replace("[[]'CT102']", "[[]'CT102'[]]")])
     result.stdout.no_fnmatch_line("*Error*")  # the message, and no traceback
+
+
+def test_names_that_are_no_declaration(pytester: pytest.Pytester) -> None:
+    names = """
+    _models = ['a']
+    colour = 'red'
+    class Models: pass
+    @property
+    def models(self): return []
+    @classmethod
+    def envs(cls): return []
+    @pytest.fixture
+    def deadline(self): return 3
+    @staticmethod
+    def expected_failure(): return 3
+"""
+    assert collect(pytester, CLASS + names).ret == pytest.ExitCode.OK
+
+
+NO_FIXTURE = """
+class TestMine(ExporterContract):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("pass", "TestMine: there is no fixture exporter; write"),
+        (
+            "exporter = staticmethod(print)",
+            "TestMine: exporter in the class is no fixture, and there is no other; write",
+        ),
+        (
+            "def exporter(self, job): pass",
+            "TestMine: exporter in the class is no fixture, and there is no other; write",
+        ),
+        ("exporter = None", "TestMine: exporter in the class is no fixture, and there is no other; write"),
+    ],
+)
+def test_no_fixture_gives_the_exporter(pytester: pytest.Pytester, body: str, told: str) -> None:
+    result = collect(pytester, NO_FIXTURE.format(body))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines([told, "    @pytest.fixture", "    def exporter(self):", "        return export  #*"])
+    assert sum(line.startswith("TestMine:") for line in result.outlines) == 1
+
+
+def test_another_name_that_is_no_fixture(pytester: pytest.Pytester) -> None:
+    result = collect(pytester, CLASS + "    def consumer(self, baseline, target): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["TestMine: consumer in the class is no fixture, *", "    def consumer(self):"])
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "@pytest.fixture\ndef exporter(): return print",
+        "@pytest.fixture(params=[1, 2])\ndef exporter(request): return print",
+        "from conftest import *",
+        "@pytest.mark.parametrize('exporter', [print])",
+        "def pytest_generate_tests(metafunc): metafunc.parametrize('exporter', [print])",
+    ],
+)
+@pytest.mark.parametrize("body", ["pass", "exporter = staticmethod(print)"])
+def test_an_exporter_of_elsewhere(pytester: pytest.Pytester, before: str, body: str) -> None:
+    if "conftest" in before:
+        pytester.makeconftest("import pytest\n@pytest.fixture\ndef exporter(): return print\n")
+    result = collect(pytester, before + NO_FIXTURE.format(body), "-q")
+    assert result.ret == pytest.ExitCode.OK
 
 
 def test_a_refusal_is_wrong_use_in_every_mode(start: Start, pytester: pytest.Pytester) -> None:

@@ -1,6 +1,8 @@
-"""Sizes and expected failures: command line and ini; a bad value is a usage error."""
+"""Sizes, deadline and expected failures: command line and ini; a bad value is a usage error."""
 
 from __future__ import annotations
+
+import fnmatch
 
 import pytest
 
@@ -23,6 +25,15 @@ def test_sizes(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ngputrace_nodes = 5\ngputrace_ranks = 6\n")
     found = settings(pytester, "--gputrace-nodes=3", "--gputrace-configs=4")
     assert found.sizes == {"nodes": 3, "ranks": 6, "configurations": 4}
+
+
+def test_deadline(pytester: pytest.Pytester) -> None:
+    declared = {"deadline_s": 7.0, "model": "gpt"}
+    assert settings(pytester).about(declared) == declared
+    pytester.makeini("[pytest]\ngputrace_deadline = 90\n")
+    assert settings(pytester).about(declared) == declared
+    assert settings(pytester).about({"model": "gpt"}) == {"deadline_s": 90.0, "model": "gpt"}
+    assert settings(pytester, "--gputrace-deadline=2.5").about(declared) == {"deadline_s": 2.5, "model": "gpt"}
 
 
 def test_expected_failures_of_both(pytester: pytest.Pytester) -> None:
@@ -55,16 +66,34 @@ def test_expected_failures_of_both(pytester: pytest.Pytester) -> None:
             "--gputrace-consumer says something about --gputrace-conformance, which is not",
         ),
         ("", ["--gputrace-unclaimed=hip:x"], "--gputrace-unclaimed says something about --gputrace-conformance"),
+        ("", ["--gputrace-legacy-name=x"], "--gputrace-legacy-name says something about --gputrace-conformance"),
+        ("", ["--gputrace-model=x"], "--gputrace-model says something about --gputrace-conformance"),
+        ("", ["--gputrace-env=A=1"], "--gputrace-env says something about --gputrace-conformance"),
+        ("", ["--gputrace-deadline=0"], "--gputrace-deadline: expected a number of seconds above 0 and at most 1e9"),
+        ("", ["--gputrace-deadline=-3"], "--gputrace-deadline: expected a number of seconds above 0"),
+        ("", ["--gputrace-deadline=soon"], "--gputrace-deadline: expected a number of seconds *, got 'soon'"),
+        ("", ["--gputrace-deadline=nan"], "--gputrace-deadline: expected a number of seconds *, got 'nan'"),
+        ("gputrace_deadline = 2e9", [], "gputrace_deadline in the ini file: expected a number of seconds above 0"),
+        ("gputrace_deadline =", [], "gputrace_deadline in the ini file: expected a number of seconds *, got ''"),
     ],
 )
 def test_bad_value(pytester: pytest.Pytester, ini: str, args: list[str], message: str) -> None:
     pytester.makeini(f"[pytest]\n{ini}\n")
     with pytest.raises(pytest.UsageError) as caught:
         settings(pytester, *args)
-    assert message in str(caught.value)
+    assert fnmatch.fnmatchcase(str(caught.value), f"*{message}*")
 
 
-@pytest.mark.parametrize("text", ["gputrace_nodes = 3", "gputrace_nodes = '0'", "gputrace_expect_fail = 'CT102:x'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gputrace_nodes = 3",
+        "gputrace_nodes = '0'",
+        "gputrace_expect_fail = 'CT102:x'",
+        "gputrace_deadline = 3",
+        "gputrace_deadline = '0'",
+    ],
+)
 def test_a_native_toml_table(pytester: pytest.Pytester, text: str) -> None:
     if pytest.version_tuple < (9,):
         pytest.skip("needs pytest 9: it has no native table before")
@@ -84,5 +113,7 @@ def test_help(pytester: pytest.Pytester) -> None:
     for words in (
         "--gputrace-conformance=MODULE:CALLABLE", "--gputrace-expect-fail=ID:REASON", "--gputrace-nodes=N",
         "gputrace_expect_fail (linelist):", "gputrace_configs (string):",
+        "--gputrace-deadline=SECONDS", "gputrace_deadline (string):", "--gputrace-legacy-name=TEMPLATE",
+        "--gputrace-model=NAME", "--gputrace-env=NAME=VALUE",
     ):  # fmt: skip
         assert words in text

@@ -89,6 +89,27 @@ def test_rules_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert "CT102" in CHECKS
 
 
+@pytest.mark.parametrize("begin", ["CT1", "ct1", "CT10", "ct", "C"])
+def test_rules_lists_the_checks_that_begin_so(begin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", begin]) == 0
+    lines = [f"{check.id}  {check.title}" for check in CHECKS.values() if check.id.startswith(begin.upper())]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert len(lines) > 1
+
+
+def test_rules_prints_several(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "CT102", "ct103", "CT3"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{page('CT102').rstrip()}\n\n{page('CT103').rstrip()}\n\nCT301  ")
+
+
+@pytest.mark.parametrize("name", ["GT101", "gt101", "GT"])
+def test_rules_knows_what_gt_codes_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "CT102", name]) == 2
+    told = f"{name} is no check: GT codes are findings of gputrace_check; see docs/reference/options.md"
+    assert capsys.readouterr() == ("", f"gputrace rules: {told}\n")
+
+
 @pytest.mark.parametrize(
     ("name", "hint"), [("CT102x", "did you mean CT102?"), ("nonsense", "all of them: gputrace rules")]
 )

@@ -339,12 +339,12 @@ def test_namespaces_that_are_refused_are_an_error(tmp_path: Path, monkeypatch: p
 def test_a_process_group_that_torch_tells_of(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs torch: its process group is the subject")
 
-    def ask(job: Job) -> tuple[bool, int, int]:
+    def ask(job: Job) -> tuple[bool, int, int, str]:
         torch.distributed.barrier()
         group = torch.distributed
-        return group.is_initialized(), group.get_rank(), group.get_world_size()
+        return group.is_initialized(), group.get_rank(), group.get_world_size(), group.get_backend()
 
     run = Cluster(tmp_path, process_group=True).run(ask)
-    assert run.values == [(True, rank, 4) for rank in range(4)]
+    assert run.values == [(True, rank, 4, "gloo") for rank in range(4)]
     assert not torch.distributed.is_initialized()
     assert Cluster(tmp_path, nodes=1, ranks=1).run(lambda job: torch.distributed.is_initialized()).values == [False]

@@ -491,3 +491,20 @@ def test_a_killed_parent_leaves_nothing_that_workers_started(tmp_path: Path, ide
     parent.kill()
     parent.wait(10)
     assert gone(held)
+
+
+def test_killed_at_a_byte_counted_from_the_first_file_in_the_trace_folder(tmp_path: Path) -> None:
+    def export(job: Job) -> None:
+        whole = job.rank_dir / "whole"
+        whole.write_bytes(b"x" * 5000)
+        (job.trace_dir / "copy.json").write_bytes(whole.read_bytes())
+
+    fault = faults.sigkill(at_byte=100, opening=1)
+    cluster = Cluster(tmp_path, nodes=1, ranks=1, configurations=["c"], faults=[fault])
+    run = cluster.run(export, check=False)
+    assert run.struck == {"sigkill(at_byte=100, opening=1)": 1}
+    assert (cluster.trace_dir / "copy.json").stat().st_size == 100
+    with pytest.raises(ClusterError, match="no file grew past 100 bytes after 1 were opened below the trace folder"):
+        cluster.run(lambda job: (job.rank_dir / "whole").write_bytes(b"x" * 5000) and None)
+    with pytest.raises(ValueError, match="opening is about at_byte"):
+        faults.sigkill(1, opening=1)

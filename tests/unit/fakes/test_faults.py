@@ -379,7 +379,7 @@ IDLE: list[tuple[Fault, str]] = [
 
 @pytest.mark.parametrize(("fault", "why"), IDLE, ids=[str(fault) for fault, _ in IDLE])
 def test_a_fault_that_struck_nobody_fails_the_run(tmp_path: Path, fault: Fault, why: str) -> None:
-    cluster = Cluster(tmp_path, nodes=1, ranks=2, faults=[fault, faults.bad_values()], node_identity="patched")
+    cluster = Cluster(tmp_path, nodes=1, ranks=2, faults=[fault, faults.equal_hosts()], node_identity="patched")
     with pytest.raises(ClusterError) as caught:
         cluster.run(own_name)
     text = str(caught.value)
@@ -388,7 +388,7 @@ def test_a_fault_that_struck_nobody_fails_the_run(tmp_path: Path, fault: Fault, 
     assert why in text
     assert "check=False" in text
     run = cluster.run(own_name, check=False)
-    assert run.struck == {str(fault): 0, str(faults.bad_values()): 2}
+    assert run.struck == {str(fault): 0, str(faults.equal_hosts()): 2}
     assert list(cluster.trace_dir.glob("torch-*")) == [], "a strike that finds nothing makes nothing"
 
 

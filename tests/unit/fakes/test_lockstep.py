@@ -181,7 +181,7 @@ def test_threads_of_one_worker_count_together(tmp_path: Path) -> None:
 
 def test_it_fails_the_run_where_nobody_met(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="no two workers came to a file event below the trace folder together"):
-        together(tmp_path).run(lambda job: (job.rank_dir / "x").touch())
+        together(tmp_path).run(lambda job: (job.rank_dir.parent / "x").touch())
     fault = faults.lockstep(who=faults.Who(rank=1))
     with pytest.raises(ClusterError, match=r"it selected node0 rank 1 \(.*\) alone, who has nobody to meet"):
         Cluster(tmp_path, nodes=1, faults=[fault]).run(free_name)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import enum
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,13 @@ from pytest_gputrace.errors import ClusterError
 from pytest_gputrace.fakes import Cluster, Job, fake_events, faults
 from pytest_gputrace.fakes.files import event_list
 from pytest_gputrace.fakes.profilefaults import HOSTILE_NAMES
+from pytest_gputrace.fakes.profiler import profile_class
 from pytest_gputrace.model import Capture, Mark, WorkerId
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_gputrace.fakes import FakeProfile
     from pytest_gputrace.fakes.faults import Fault
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: simulated nodes")
@@ -82,7 +86,7 @@ def test_hostile_names_are_in_the_profile_and_in_its_export(tmp_path: Path) -> N
     assert {mark.capture for name in names if (mark := Mark.parse(name))} == {Capture("node0", 0, "c")}
     # The export has them as Kineto of torch 2.14 does: a reader takes them, and cannot tell all of them apart.
     written = {row["name"] for row in rows(cluster) if row["ph"] == "X"}
-    assert {"unknown", "NaN", "</script>", "x" * 100_000} <= written
+    assert {"unknown", "NaN", "</script><!-- ]]> & 'quoted'", "x" * 100_000} <= written
     assert not [name for name in written if '"' in name or "\\" in name or not name.isascii()]
 
 
@@ -117,10 +121,56 @@ def test_only_the_selected_workers_profile_is_changed(tmp_path: Path) -> None:
     assert [outcome.injected for outcome in run] == [(str(given[1]),), (str(given[0]),)]
 
 
-@pytest.mark.parametrize("make", [faults.empty_profile, faults.stolen_session, faults.hostile_names])
+@pytest.mark.parametrize("make", [faults.bad_values, faults.empty_profile, faults.stolen_session, faults.hostile_names])
 def test_where_nothing_is_profiled_the_run_fails(tmp_path: Path, make: Any) -> None:
     with pytest.raises(ClusterError, match=r"no fake profile was stopped; use job\.profiler\(\)"):
         one(tmp_path, make()).run(lambda job: None)
+
+
+def test_values_strike_when_a_profile_is_stopped(tmp_path: Path) -> None:
+    fault = faults.bad_values()
+    cluster = Cluster(tmp_path, nodes=1, ranks=2, faults=[fault], shared_trace_dir=False)
+    run = cluster.run(lambda job: profiled(job) if job.worker.rank else None)
+    assert run.struck == {str(fault): 1}
+    assert [outcome.injected for outcome in run] == [(), (str(fault),)]
+
+
+class Action(enum.Enum):
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def cycles(job: Job) -> list[list[Any]]:
+    """The names and inputs that each of two cycles of a schedule holds."""
+    held: list[list[Any]] = []
+
+    def keep(profile: FakeProfile) -> None:
+        events = profile.events()
+        held.append([event.name for event in events] + [value for event in events for value in event.concrete_inputs])
+
+    actions = [Action.NONE, Action.RECORD_AND_SAVE]
+    kind = profile_class(job.plan)
+    with kind(record_shapes=True, on_trace_ready=keep, schedule=lambda step: actions[step % 2]) as profile:
+        for _ in range(4):
+            profile.step()
+    return held
+
+
+def test_a_fault_strikes_each_cycle_of_a_schedule(tmp_path: Path) -> None:
+    run = one(tmp_path, faults.hostile_names("h"), faults.bad_values(math.inf)).run(cycles)
+    held = run.values[0] or []
+    assert len(held) == 2
+    assert all("h" in each and math.inf in each for each in held)
+    for fault in (faults.empty_profile(), faults.stolen_session()):
+        assert one(tmp_path, fault).run(cycles).values == [[[], []]]
+
+
+def test_a_schedule_that_never_records_is_not_struck(tmp_path: Path) -> None:
+    def wait(job: Job) -> None:
+        with profile_class(job.plan)(schedule=lambda step: Action.NONE) as profile:
+            profile.step()
+
+    with pytest.raises(ClusterError, match="no fake profile was stopped"):
+        one(tmp_path, faults.bad_values()).run(wait)
 
 
 def test_further_names_change_no_other_event() -> None:
