@@ -288,7 +288,7 @@ def found(message: str) -> str:
     count = _COUNT.fullmatch(first.strip())
     if count is None:
         return first.strip()
-    if "lockstep()" in message:  # how many survive a race is chance
+    if "lockstep(" in message:  # how long each text is, and so what is left where they overlap, is chance
         return f"not all of {count[1]} captures kept"
     cause = others[0].strip() if others[0].startswith(" " * 12) else ""
     if " met in " in cause:
@@ -354,13 +354,7 @@ What was run:
 """
 
 _READING = """\
-`gputrace rules CT101` explains a check. Two kinds of yes say less than they seem to:
-
-- CT501, where ranks share a file: the rank that goes on writes over the half file of the one that was killed.
-- CT111, where names hold the rank and the time: there is one configuration only, and nothing but the clock tells two
-  of them apart.
-
-Below, HOST, PID, TIME and N stand for what differs from run to run.
+`gputrace rules CT101` explains a check. Below, HOST, PID, TIME and N stand for what differs from run to run.
 """
 
 

@@ -1,7 +1,6 @@
 """Somebody's exporter: one Chrome trace for each rank and configuration. It knows nothing of the kit."""
 
 import hashlib
-import itertools
 import os
 import re
 import tempfile
@@ -19,10 +18,12 @@ def save_trace(profile, folder, configuration):
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as private:
         whole = Path(private, "trace.json")
         profile.export_chrome_trace(str(whole))  # says nothing when it fails; link() will
-        for attempt in itertools.count(1):
+        attempt = 1
+        while True:
             name = f"{stem}.json" if attempt == 1 else f"{stem}.{attempt}.json"
             try:
                 os.link(whole, Path(folder, name))  # complete or not at all, and never over another file
             except FileExistsError:
-                continue
-            return Path(folder, name)
+                attempt += 1
+            else:
+                return Path(folder, name)
