@@ -109,7 +109,7 @@ ALL = [
     Faulty(legacy.LegacyFileUnsorted(), "CT302 CT303 CT306"),
     Faulty(legacy.LegacyFileCleaned(), "CT302"),
     Faulty(legacy.LegacyTimesRounded(), "CT302 CT303 CT306 CT601 CT602", {"consumer": pairing.pair_all}),
-    Faulty(legacy.LegacyFileEmptiedThenAppendedTo(), "CT307"),
+    Faulty(legacy.LegacyFileEmptiedThenAppendedTo(), "CT307 CT501"),
     Faulty(legacy.CopyOfTheLegacyFile(), "CT115 CT304 CT305 CT404 CT405"),
     Faulty(legacy.QualifiedOutsideTheLayout(), "CT306"),
     # What is in a file.
@@ -167,7 +167,7 @@ MORE = [
     Faulty(names.HostAndLocalRank(), "CT111 CT113"),
     Faulty(names.ProcessInTheName(), "CT102 CT110 CT111 CT113 CT115 CT116 CT201 CT202 CT203"),
     Faulty(names.RemovesItsOwnEarlierFiles(), "CT113"),
-    Faulty(legacy.LegacyFileAppendedTo(), "CT303 CT307 CT406"),
+    Faulty(legacy.LegacyFileAppendedTo(), "CT303 CT307 CT406 CT501"),
     Faulty(legacy.AnyFolderCalledRank(), "CT306"),
     Faulty(content.EachNameOnce(), "CT401"),
     Faulty(content.GpuTimesOfCudaOnly(), "CT403"),
