@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["Judgement", "joined", "short"]
+__all__ = ["Judgement", "joined", "listed", "short"]
 
 _TEXT_LIMIT = 100
 
