@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pytest_gputrace.conformance import CHECKS, page
@@ -21,3 +24,11 @@ def test_every_page_has_a_check() -> None:
 def test_there_is_no_other_page(id: str) -> None:
     with pytest.raises(KeyError):
         page(id)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/how-to/prove-your-own-exporter.md"])
+def test_pages_say_how_many_checks_there_are(page: str) -> None:
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    counts = re.findall(r"(\d+) (?:promises|checks, each|such questions)", text)
+    assert counts
+    assert set(counts) == {str(len(CHECKS))}
