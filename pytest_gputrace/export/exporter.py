@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import EmptyCaptureError, ExportError, GputraceError, SessionStolenError
 from pytest_gputrace.export.encode import Chunk, encode
-from pytest_gputrace.export.records import cpu_records
+from pytest_gputrace.export.garbage import collector_paused
+from pytest_gputrace.export.reading import ReadFrom, Reading, read
 from pytest_gputrace.export.session import STOLEN, was_stolen
 from pytest_gputrace.identity import identify
 from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
@@ -25,7 +26,7 @@ from pytest_gputrace.naming import is_capture_name, legacy_name, name_limit, qua
 from pytest_gputrace.publish import LegacyFile, PrivateFile, QualifiedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from pytest_gputrace.identity import Identity
     from pytest_gputrace.model import WorkerId
@@ -41,7 +42,9 @@ class ExportResult:
 
     ``legacy`` and ``qualified`` are the files' paths, ``None`` for one that was not written (``qualified`` too where
     nothing names a configuration). ``event_count`` is the number of records, ``non_finite`` how many numbers the
-    qualified file holds ``null`` for, ``legacy_digest`` the SHA-256 of the legacy file's bytes.
+    qualified file holds ``null`` for, ``legacy_digest`` the SHA-256 of the legacy file's bytes. ``read_from`` says where
+    the records were read: ``"kineto"``, torch's raw results, where they are known to give the same records as
+    ``events()`` and many times faster, else ``"events"``.
     """
 
     legacy: Path | None
@@ -49,6 +52,7 @@ class ExportResult:
     event_count: int
     non_finite: int
     legacy_digest: str | None
+    read_from: ReadFrom = "events"
 
 
 def export_events(
@@ -91,8 +95,9 @@ def export_events(
         raise SessionStolenError(f"{capture.label}: {STOLEN}", rank=capture.rank)
     try:
         capture.open()
-        events = profiler_or_events.events() if hasattr(profiler_or_events, "events") else profiler_or_events
-        capture.write(events)
+        with collector_paused():
+            reading = read(profiler_or_events)
+            capture.write(reading)
         return capture.finish()
     except GputraceError:
         raise
@@ -149,6 +154,7 @@ class _Capture:
         self._digest = hashlib.sha256()
         self._records = 0
         self._non_finite = 0
+        self._read_from: ReadFrom = "events"
         self._folder = _rank_folder(trace_dir)
         self.configuration = configuration
         try:
@@ -180,8 +186,9 @@ class _Capture:
             self.qualified.open(self._qualified_file)
         self.legacy.open(self._legacy_file)
 
-    def write(self, events: Iterable[Any]) -> None:
-        for chunk in encode(cpu_records(events)):
+    def write(self, reading: Reading) -> None:
+        self._read_from = reading.read_from
+        for chunk in encode(reading.records):
             self._add(chunk)
             if self.legacy.file is None and self.qualified.file is None:
                 break  # nothing left to write to; finish() says why
@@ -198,6 +205,7 @@ class _Capture:
             event_count=self._records,
             non_finite=self._non_finite,
             legacy_digest=None if self.legacy.path is None else self._digest.hexdigest(),
+            read_from=self._read_from,
         )
         causes = [half.error for half in (self.qualified, self.legacy) if half.error is not None]
         if causes:

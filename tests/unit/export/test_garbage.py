@@ -1,0 +1,77 @@
+"""The collector is held while an export builds records, and given back whatever happens."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_gputrace import WorkerId, export_events
+from pytest_gputrace.errors import EmptyCaptureError, ExportError
+from pytest_gputrace.fakes import fake_events
+from pytest_gputrace.model import Capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(params=[True, False], ids=["on", "off"])
+def was_on(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Whether the user has the collector on."""
+    before = gc.isenabled()
+    (gc.enable if request.param else gc.disable)()
+    yield request.param
+    (gc.enable if before else gc.disable)()
+
+
+class Profile:
+    """A profile that notes whether the collector was on while it was read."""
+
+    def __init__(self, error: BaseException | None = None, late: BaseException | None = None, count: int = 4) -> None:
+        self.seen: list[bool] = []
+        self._error, self._late, self._count = error, late, count
+
+    def events(self) -> Iterator[Any]:
+        self.seen.append(gc.isenabled())
+        if self._error:
+            raise self._error
+        return self._each()
+
+    def _each(self) -> Iterator[Any]:
+        for event in fake_events(Capture("node0", 0, "fp16"))[: self._count]:
+            self.seen.append(gc.isenabled())
+            yield event
+        if self._late:
+            raise self._late
+
+
+def export(profile: Profile, folder: Path) -> None:
+    worker = WorkerId(node="node0", rank=0, local_rank=0, world_size=1)
+    export_events(profile, model="m", trace_dir=folder, configuration="fp16", worker=worker)
+
+
+def test_it_is_held_while_events_are_made_and_read(tmp_path: Path, was_on: bool) -> None:
+    profile = Profile()
+    export(profile, tmp_path)
+    assert len(profile.seen) > 2
+    assert not any(profile.seen)
+    assert gc.isenabled() is was_on
+
+
+@pytest.mark.parametrize(
+    ("profile", "error"),
+    [
+        pytest.param(Profile(error=RuntimeError("no")), ExportError, id="events() raises"),
+        pytest.param(Profile(late=RuntimeError("no")), ExportError, id="an event raises"),
+        pytest.param(Profile(late=KeyboardInterrupt()), KeyboardInterrupt, id="interrupted"),
+        pytest.param(Profile(count=0), EmptyCaptureError, id="empty"),
+    ],
+)
+def test_it_is_given_back_whatever_happens(
+    profile: Profile, error: type[BaseException], tmp_path: Path, was_on: bool
+) -> None:
+    with pytest.raises(error):
+        export(profile, tmp_path)
+    assert gc.isenabled() is was_on

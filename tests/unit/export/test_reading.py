@@ -1,0 +1,200 @@
+"""Which profiles take the raw path: torch's own, untouched, on a proven torch, and nothing that merely looks like one."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from pytest_gputrace import WorkerId, export_events
+from pytest_gputrace.export import proven
+from pytest_gputrace.export.reading import read
+from pytest_gputrace.export.records import cpu_records
+from pytest_gputrace.fakes import fake_events, fake_torch
+from pytest_gputrace.model import Capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+torch = pytest.importorskip("torch", reason="needs torch: its profiles take the raw path, or do not")
+
+pytestmark = [
+    pytest.mark.usefixtures("proven_torch"),
+    pytest.mark.filterwarnings("ignore:.*Profiler clears events"),
+]
+
+
+def recorded(kind: Any = None, **options: Any) -> Any:
+    """A stopped profile of a few operators."""
+    kind = torch.profiler.profile if kind is None else kind
+    with kind(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, **options) as profile:
+        torch.ones(2, 2).mm(torch.ones(2, 2))
+    return profile
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    proven._proof.cache_clear()
+    yield
+    proven._proof.cache_clear()
+
+
+def test_a_plain_profile_takes_the_raw_path_and_the_result_says_so(tmp_path: Path) -> None:
+    worker = WorkerId(node="node0", rank=0, local_rank=0, world_size=1)
+    profile = recorded()
+    result = export_events(profile, model="m", trace_dir=tmp_path, configuration="fp16", worker=worker)
+    assert result.read_from == "kineto"
+    assert profile.profiler._function_events is None, "events() was made all the same: nothing was saved"
+
+
+class Subclass(torch.profiler.profile):  # type: ignore[misc, name-defined, unused-ignore]
+    """One that leaves operators out, as its users want it."""
+
+    def events(self) -> Any:
+        return [event for event in super().events() if "mm" in event.name]
+
+
+def _filtered(profile: Any) -> Any:
+    profile.events = lambda: [event for event in type(profile).events(profile) if "mm" in event.name]
+    return profile
+
+
+def _changed(profile: Any) -> Any:
+    del profile.events()[1:]
+    return profile
+
+
+def _summed(profile: Any) -> Any:
+    profile.key_averages()
+    return profile
+
+
+def _accumulating() -> Any:
+    profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True)
+    for _ in range(2):
+        with profile:
+            torch.ones(2, 2).mm(torch.ones(2, 2))
+    return profile
+
+
+def _with(profile: Any, **attributes: Any) -> Any:
+    for name, value in attributes.items():
+        setattr(profile.profiler, name, value)
+    return profile
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: recorded(Subclass), id="a subclass"),
+        pytest.param(lambda: _filtered(recorded()), id="events() replaced on the object"),
+        pytest.param(lambda: _changed(recorded()), id="events made and changed by its user"),
+        pytest.param(lambda: _summed(recorded()), id="events made already"),
+        pytest.param(_accumulating, id="events of several recordings"),
+        pytest.param(lambda: recorded().events(), id="a list of events"),
+        pytest.param(lambda: _with(recorded(), use_device="xpu"), id="a device that was not tried"),
+        pytest.param(lambda: _with(recorded(), post_processing_timeout_s=1000.0), id="a time limit"),
+        pytest.param(
+            lambda: _with(recorded(), profiler_kind=torch.autograd.ProfilerState.KINETO_GPU_FALLBACK), id="no GPU half"
+        ),
+        pytest.param(lambda: mock.MagicMock(**{"events.return_value": fake_events(Capture("n", 0, "c"))}), id="a mock"),
+        pytest.param(
+            lambda: mock.MagicMock(torch.profiler.profile, **{"events.return_value": fake_events(Capture("n", 0, "c"))}),
+            id="a mock of torch's class",
+        ),
+    ],
+)  # fmt: skip
+def test_everything_else_is_read_by_events(make: Callable[[], Any]) -> None:
+    profile = make()
+    reading = read(profile)
+    assert reading.read_from == "events"
+    records = list(reading.records)
+    assert records == list(cpu_records(profile.events() if hasattr(profile, "events") else profile))
+    assert records, "nothing was compared"
+
+
+def test_a_fake_torchs_profile_is_read_by_events() -> None:
+    with fake_torch():
+        profile = torch.profiler.profile()
+        with profile:
+            pass
+        assert read(profile).read_from == "events"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (torch.profiler.profiler.profile, "events"),
+        (torch.autograd.profiler.profile, "_parse_kineto_results"),
+        (torch.autograd.profiler, "_filter_name"),
+        (torch.autograd.profiler, "_rewrite_name"),
+        (torch.autograd.profiler.EventList, "_build_tree"),
+        (torch.autograd.profiler.FunctionEvent, "__init__"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_torch_that_someone_patched_is_read_by_events(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def patched(*arguments: Any, **options: Any) -> Any:
+        return original(*arguments, **options)
+
+    profile = recorded()
+    monkeypatch.setattr(owner, name, patched)
+    assert read(profile).read_from == "events"
+    monkeypatch.undo()
+    assert read(recorded()).read_from == "kineto"
+
+
+def test_a_torch_without_a_proof_is_read_by_events_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.99.0+rocm9")
+    caplog.set_level(logging.DEBUG, "pytest_gputrace")
+    for _ in range(3):
+        assert read(recorded()).read_from == "events"
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert record.getMessage().startswith("torch 2.99.0: not proven")
+
+
+def test_a_build_with_other_code_under_a_proven_number_is_read_by_events(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pytest_gputrace")
+    other = tmp_path / "profiler.py"
+    other.write_text("# a vendor's own\n")
+    monkeypatch.setattr(torch.autograd.profiler, "__file__", str(other))
+    assert read(recorded()).read_from == "events"
+    assert "code is not that of the release" in caplog.text
+    proven._proof.cache_clear()
+    other.unlink()
+    assert read(recorded()).read_from == "events"
+    assert "code cannot be read" in caplog.text
+
+
+def test_a_build_of_a_proven_release_counts_whatever_it_was_built_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = str(torch.__version__).partition("+")[0]
+    monkeypatch.setattr(torch, "__version__", f"{release}+rocm7.0")
+    assert read(recorded()).read_from == "kineto"
+
+
+def test_results_that_the_raw_path_cannot_read_are_read_by_events(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pytest_gputrace")
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        raise ValueError("not today")
+
+    monkeypatch.setattr("pytest_gputrace.export.reading.kineto_records", fails)
+    profile = recorded()
+    reading = read(profile)
+    assert reading.read_from == "events"
+    assert list(reading.records) == list(cpu_records(profile.events()))
+    assert "not today" in caplog.text
