@@ -1,12 +1,18 @@
-"""Run the benchmarks that are named (``export``, ``load``, ``cluster``, ``contract``), or all of them."""
+"""Run the benchmarks that are named (``export``, ``profile``, ``load``, ``cluster``, ``contract``), or all of them."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, contract, export, load
+from benchmarks import cluster, contract, export, load, profile
 
-ALL = {"export": export.main, "load": load.main, "cluster": cluster.main, "contract": contract.main}
+ALL = {
+    "export": export.main,
+    "profile": profile.main,
+    "load": load.main,
+    "cluster": cluster.main,
+    "contract": contract.main,
+}
 
 
 def main() -> None:

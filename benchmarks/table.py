@@ -16,10 +16,16 @@ def machine() -> str:
     return f"{platform.machine()}, Python {platform.python_version()}"
 
 
-def pairs(ours: Callable[[], object], rival: Callable[[], object], count: int) -> list[tuple[float, float]]:
-    """Seconds of ``ours`` and ``rival`` in turn, ``count`` times after one uncounted pair."""
+def pairs(
+    ours: Callable[[], object],
+    rival: Callable[[], object],
+    count: int,
+    prepare: Callable[[], object] = lambda: None,
+) -> list[tuple[float, float]]:
+    """Seconds of ``ours`` and ``rival`` in turn, ``count`` times after one uncounted pair; ``prepare`` comes first."""
     measured = []
     for _ in range(count + 1):
+        prepare()
         seconds = []
         for work in (ours, rival):
             start = time.perf_counter()

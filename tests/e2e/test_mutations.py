@@ -27,6 +27,9 @@ NAMING = "tests/unit/test_naming.py::"
 LAYOUT = "tests/unit/test_layout.py::"
 IDENTITY = "tests/unit/test_identity.py::"
 ENCODE = "tests/unit/export/test_encode.py::"
+KINETO = "tests/unit/export/test_kineto.py::"
+RAW_READING = "tests/unit/export/test_reading.py::"
+GARBAGE = "tests/unit/export/test_garbage.py::"
 CAPTURES = "tests/unit/checks/test_captures.py::"
 READING = "tests/unit/checks/test_reading.py::"
 CHECK_LEGACY = "tests/unit/checks/test_legacy.py::"
@@ -370,6 +373,79 @@ MUTATIONS = [
         "        if evidence is not None:\n            died",
         "        if False:\n            died",
         (SUMMARY + "test_a_test_that_never_reported",),
+    ),
+    Mutation(
+        "an operator keeps its kernels beside those of the child that it takes in",
+        "export/kineto.py",
+        "self.kernels[parent] = self.kernels.get(row, [])",
+        "self.kernels.setdefault(parent, []).extend(self.kernels.get(row, []))",
+        (KINETO + "test_an_operator_takes_the_kernels_of_the_only_child_of_its_name_and_loses_its_own",),
+    ),
+    Mutation(
+        "durations are taken from nanoseconds",
+        "export/kineto.py",
+        "[self.end_us[row] - self.start_us[row] for row in rows]",
+        "[(self.end_ns[row] - self.start_ns[row]) / 1000 for row in rows]",
+        (KINETO + "test_a_duration_carries_the_rounding_of_both_ends",),
+    ),
+    Mutation(
+        "memory that an operator holds is told once more",
+        "export/kineto.py",
+        "if not before or latest_ends[before - 1] < time_ns:",
+        "if True:",
+        (KINETO + "test_memory_stands_alone_where_no_cpu_event_holds_it",),
+    ),
+    Mutation(
+        "events that cross threads have children",
+        "export/kineto.py",
+        "on_cpu and not crossing\n",
+        "on_cpu\n",
+        (KINETO + "test_an_event_that_crosses_threads_has_no_gpu_time_and_no_children",),
+    ),
+    Mutation(
+        "a subclass of torch's profile is read raw",
+        "export/proven.py",
+        'type(profile) is not getattr(profiler, "profile", None)',
+        "not isinstance(profile, profiler.profile)",
+        (RAW_READING + "test_everything_else_is_read_by_events",),
+    ),
+    Mutation(
+        "events that their user changed are read raw",
+        "export/proven.py",
+        "and inner._function_events is None\n",
+        "",
+        (RAW_READING + "test_everything_else_is_read_by_events",),
+    ),
+    Mutation(
+        "a torch with other code is read raw",
+        "export/proven.py",
+        "if fingerprint() != proof.code:",
+        "if False:",
+        (RAW_READING + "test_a_build_with_other_code_under_a_proven_number_is_read_by_events",),
+    ),
+    Mutation(
+        "a torch that someone patched is read raw",
+        "export/proven.py",
+        "return type(found) is FunctionType and found.__globals__ is vars(_module(home))",
+        "return True",
+        (RAW_READING + "test_a_torch_that_someone_patched_is_read_by_events",),
+    ),
+    Mutation(
+        "the collector stays off after an export",
+        "export/garbage.py",
+        "        if was_on:\n            gc.enable()",
+        "        pass",
+        (
+            GARBAGE + "test_it_is_given_back_whatever_happens",
+            GARBAGE + "test_it_is_held_while_events_are_made_and_read",
+        ),
+    ),
+    Mutation(
+        "the collector works during an export",
+        "export/garbage.py",
+        "        gc.disable()\n",
+        "",
+        (GARBAGE + "test_it_is_held_while_events_are_made_and_read",),
     ),
 ]
 

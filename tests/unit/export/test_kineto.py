@@ -221,6 +221,13 @@ def test_events_that_torch_hides_are_left_out() -> None:
     assert [record[4] for record in records] == (["op"] if DIALECT.hides_events else ["op", "hidden"])
 
 
+def test_overhead_takes_kernels_only_where_this_torch_lets_it() -> None:
+    events = [Event("op", 0, 10, correlation=1, activity="overhead"), kernel(1, 50)]
+    records = both(*events)
+    other = DIALECT._replace(overhead_apart=not DIALECT.overhead_apart)
+    assert records != ours(events, gpu=True, dialect=other)
+
+
 def test_what_only_events_can_read_is_refused() -> None:
     with pytest.raises(UnknownToRawPath, match="negative"):
         ours([Event("op", 0, 10), Event("k", 0, 1, link=-1)], gpu=True)

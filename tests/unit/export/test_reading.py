@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -18,7 +20,6 @@ from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 torch = pytest.importorskip("torch", reason="needs torch: its profiles take the raw path, or do not")
 
@@ -198,3 +199,9 @@ def test_results_that_the_raw_path_cannot_read_are_read_by_events(
     assert reading.read_from == "events"
     assert list(reading.records) == list(cpu_records(profile.events()))
     assert "not today" in caplog.text
+
+
+def test_the_page_names_the_releases_that_are_proven() -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/exporter.md").read_text()
+    (listed,) = re.findall(r"with the code they were released with: ([\d., \n]+)\.\n", page)
+    assert re.split(r",\s+", listed) == list(proven.PROVEN)
