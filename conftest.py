@@ -20,7 +20,7 @@ pytest_plugins = ["pytester"]
 
 # No deadlines: a loaded machine is no defect. In CI the same examples every time, so that red means this change.
 hypothesis.settings.register_profile("gputrace", deadline=None, derandomize="CI" in os.environ)
-# For `tox -e torch-<version>`: what goes into PROVEN must have been looked at for longer than a change is.
+# For `tox -e proof`: what goes into PROVEN must have been looked at for longer than a change is.
 hypothesis.settings.register_profile("proof", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("gputrace")
 

@@ -1,11 +1,13 @@
 """A stopped profile of torch to the two files of a capture, against ``events()``, a loop over dicts and two ``json.dump``.
 
 The profile is real: some 60,000 CPU events of training steps, shapes on. Each pair has one of its own, since torch
-keeps what ``events()`` made.
+keeps what ``events()`` made. The rival runs as it would in a program, with Python's garbage collector on; a second rival
+has it off.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -14,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +53,8 @@ def _measure(record: Callable[[], Any], folder: Path, count: int) -> None:
 
     def prepare() -> None:
         nonlocal profile
+        profile = None
+        gc.collect()  # what the rival left behind is not for ours to clean up
         profile = record()
 
     def ours() -> None:
@@ -74,21 +79,32 @@ def _measure(record: Callable[[], Any], folder: Path, count: int) -> None:
             with (folder / name).open("w") as file:
                 json.dump(records, file, sort_keys=True)
 
+    def without_collector() -> None:
+        gc.disable()
+        try:
+            rival()
+        finally:
+            gc.enable()
+
     # First of all: a process that has worked before has room left that its next work fills unseen.
     our_memory, rival_memory = _peak_memory(prepare, ours), _peak_memory(prepare, rival)
     measured = pairs(ours, rival, count, prepare)
+    no_collector = pairs(ours, without_collector, count, prepare)
     expected = (folder / "legacy.json").read_bytes()
-    same = all(file.read_bytes() == expected for file in (folder / "ours").iterdir())
+    files = [file.read_bytes() for file in (folder / "ours").iterdir()]
+    same = files == [expected, expected]
+    assert all(result.read_from == "kineto" for result in written), "nothing to show: this torch is read by events()"
     parts = [_parts(record()) for _ in range(count)]
     show(
         f"A stopped profile to two files, read from {written[-1].read_from!r}: `python -m benchmarks profile`",
-        ["events", "events() + dicts + json", "export_events", "ratio (median of pairs)", "bytes", "peak memory"],
+        ["events", "events() + dicts + json", "export_events", "ratio (median of pairs)", "gc off for the rival", "bytes", "peak memory"],
         [
             [
                 f"{written[-1].event_count:,}",
                 f"{statistics.median(rival for _, rival in measured):.2f} s",
                 f"{statistics.median(ours for ours, _ in measured):.3f} s",
                 f"{median_ratio(measured):.1f}x",
+                f"{median_ratio(no_collector):.1f}x",
                 "identical" if same else "DIFFERENT",
                 f"{our_memory / 1e6:.0f} MB against {rival_memory / 1e6:.0f} MB",
             ]
@@ -97,7 +113,7 @@ def _measure(record: Callable[[], Any], folder: Path, count: int) -> None:
     names = ["events out of torch", "their columns and tree", "shapes and values", "text", "files, to the disk"]
     ends = [statistics.median(part[index] for part in parts) for index in range(4)]
     whole = statistics.median(ours for ours, _ in measured)
-    seconds = [end - start for start, end in itertools.pairwise([0.0, *ends])] + [max(0.0, whole - ends[-1])]
+    seconds = [max(0.0, end - start) for start, end in itertools.pairwise([0.0, *ends, whole])]
     show(
         "Where its time goes: `python -m benchmarks profile`",
         names,
@@ -131,17 +147,20 @@ def _recorder() -> Callable[[], Any]:
 
 def _parts(profile: Any) -> list[float]:
     """Seconds after which each part of an export is done, the disk left out; all parts from the start."""
+    raw = profile.profiler.kineto_results
+    parts: list[Callable[[], object]] = [
+        raw.events,
+        lambda: read(profile),
+        lambda: list(read(profile).records),
+        lambda: [chunk.records for chunk in encode(read(profile).records)],
+    ]
     ends = []
     with collector_paused():
-        for part in (
-            lambda: profile.profiler.kineto_results.events(),
-            lambda: read(profile),
-            lambda: list(read(profile).records),
-            lambda: list(encode(read(profile).records)),
-        ):
+        for part in parts:
             start = time.perf_counter()
-            part()
+            made = part()
             ends.append(time.perf_counter() - start)
+            del made  # not on the clock: an export frees as it goes
     return ends
 
 
@@ -150,17 +169,23 @@ def _peak_memory(prepare: Callable[[], object], work: Callable[[], object]) -> i
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        prepare()
-        Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
-        before = _status("VmRSS")
-        work()
-        os.write(writing, str(_status("VmHWM") - before).encode())
-        os._exit(0)
+        try:
+            prepare()
+            Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+            before = _status("VmRSS")
+            work()
+            os.write(writing, str(_status("VmHWM") - before).encode())
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        grown = int(pipe.read())
+        grown = pipe.read()
     os.waitpid(child, 0)
-    return grown
+    if not grown:
+        raise RuntimeError("the process whose memory is measured died")
+    return int(grown)
 
 
 def _status(name: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from operator import attrgetter
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.export.records import Record
 
-__all__ = ["Dialect", "Symbols", "UnknownToRawPath", "kineto_records"]
+__all__ = ["UNREADABLE_NAME", "Dialect", "Symbols", "UnknownToRawPath", "kineto_records"]
 
 _MEMORY = "[memory]"
 _OUT_OF_MEMORY = "[OutOfMemory]"
+_MEMORY_NAMES = frozenset({_MEMORY, _OUT_OF_MEMORY})
 # What events() leaves out, by name. Memory events come back as records of their own where no CPU event holds them.
 _LEFT_OUT = frozenset(
     {
@@ -30,6 +31,9 @@ _LEFT_OUT = frozenset(
     }
 )  # fmt: skip
 
+
+UNREADABLE_NAME = "<not UTF-8>"
+"""The name of an event whose own one is no text. ``events()`` fails as a whole for one of these."""
 
 _CHUNK_EVENTS = 256  # about what the second-level cache holds
 
@@ -62,7 +66,9 @@ class Symbols(NamedTuple):
 def kineto_records(results: Any, *, dialect: Dialect, symbols: Symbols, gpu: bool) -> Iterator[Record]:
     """The records of the CPU events in ``results``, equal to and in the order of those made from ``events()``.
 
-    Everything but shapes and argument values is read at once; those as the records are taken.
+    Everything but shapes and argument values is read at once; those as the records are taken. Two kinds of profile for
+    which ``events()`` raises are read all the same: operators nested deeper than Python's recursion limit, and names
+    that are not UTF-8, for which `UNREADABLE_NAME` stands.
 
     Args:
         results: ``kineto_results`` of a stopped ``torch.autograd.profiler.profile``.
@@ -73,48 +79,94 @@ def kineto_records(results: Any, *, dialect: Dialect, symbols: Symbols, gpu: boo
     Raises:
         UnknownToRawPath: the results hold what only ``events()`` can read.
     """
-    everything: Sequence[Any] = results.events()
-    if not everything:
+    events: Sequence[Any] = results.events()
+    if not events:
         return iter(())
-    of = type(everything[0])
-    rows = _Rows(everything, of, results.trace_start_ns(), dialect, symbols)
+    rows = _Rows(events, results.trace_start_ns(), dialect, symbols)
     rows.follow_links(dialect, symbols)
-    rows.add_memory(everything, of, dialect)
-    rows.build_tree()
-    return rows.records(of, rows.gpu_times() if gpu else [0.0] * len(rows.order))
+    rows.add_memory(dialect)
+    tree = _Tree(rows)
+    return rows.records(tree, tree.gpu_times(rows) if gpu else [0.0] * len(rows.names))
+
+
+class _Answers(NamedTuple):
+    """What every raw event says of itself, as columns."""
+
+    names: list[str]
+    start_ns: list[int]
+    end_ns: list[int]
+    first_thread: list[int]
+    last_thread: list[int]
+    is_async: list[bool]
+    links: list[int]
+    device: list[int]
+    hidden: list[bool]
+
+
+def _ask(events: Sequence[Any], dialect: Dialect) -> _Answers:
+    """Ask every event everything.
+
+    In chunks: all questions of one event, then the next, costs Python's loop; one question of all events, then the
+    next, loses every event from the processor's cache in between.
+    """
+    kind = type(events[0])
+    questions: list[Callable[[Any], Any]] = [
+        kind.start_ns, kind.end_ns, kind.start_thread_id, kind.end_thread_id, kind.is_async,
+        kind.linked_correlation_id,
+    ]  # fmt: skip
+    names: list[str] = []
+    columns: list[list[Any]] = [[] for _ in questions]
+    device: list[int] = []
+    hidden: list[bool] = []
+    for at in range(0, len(events), _CHUNK_EVENTS):
+        chunk = events[at : at + _CHUNK_EVENTS]
+        try:
+            names += list(map(kind.name, chunk))
+        except UnicodeDecodeError:
+            names += map(_readable_name, chunk)
+        for column, question in zip(columns, questions, strict=True):
+            column.extend(map(question, chunk))
+        # As numbers: to compare those takes a fraction of the time of comparing torch's enum.
+        device.extend(map(index, map(kind.device_type, chunk)))
+        hidden.extend(map(kind.is_hidden_event, chunk) if dialect.hides_events else [False] * len(chunk))
+    return _Answers._make([names, *columns, device, hidden])
 
 
 class _Rows:
     """The events that ``events()`` keeps, as columns: one row each, in the order of the results."""
 
-    def __init__(
-        self, everything: Sequence[Any], of: Any, trace_start_ns: int, dialect: Dialect, symbols: Symbols
-    ) -> None:
-        names, starts, ends, first, last, is_async, links, devices, hidden = _ask(everything, of, dialect)
-        keep = [name not in _LEFT_OUT and not hide for name, hide in zip(names, hidden, strict=True)]
-        self.raw_names = names
+    def __init__(self, events: Sequence[Any], trace_start_ns: int, dialect: Dialect, symbols: Symbols) -> None:
+        answers = _ask(events, dialect)
+        spelled = {name: _spelled(name, symbols) for name in set(answers.names)}
+        # Few profiles hold one of these, and looking for them event by event is not free.
+        self.apart = [
+            pair for pair in zip(answers.names, events, strict=True) if pair[0] in _MEMORY_NAMES
+        ] if not _MEMORY_NAMES.isdisjoint(spelled) else []  # fmt: skip
+        self.kind: Any = type(events[0])
         self.trace_start_ns = trace_start_ns
-        spelled = {name: _spelled(name, symbols) for name in set(names)}
-        self.events: list[Any] = list(itertools.compress(everything, keep))
-        self.names = [spelled[name] for name in itertools.compress(names, keep)]
-        self.start_ns = list(itertools.compress(starts, keep))
-        self.end_ns = list(itertools.compress(ends, keep))
+        self.events: Sequence[Any] = events
+        if not _LEFT_OUT.isdisjoint(spelled) or any(answers.hidden):
+            keep = [
+                name not in _LEFT_OUT and not hidden for name, hidden in zip(answers.names, answers.hidden, strict=True)
+            ]
+            self.events = list(itertools.compress(events, keep))
+            answers = _Answers(*(list(itertools.compress(column, keep)) for column in answers))  # type: ignore[arg-type]
+        self.names = [spelled[name] for name in answers.names]
+        self.start_ns, self.end_ns, self.links = answers.start_ns, answers.end_ns, answers.links
         # As torch does it: microseconds first, so that a duration carries the rounding of both its ends.
         self.start_us = [(ns - trace_start_ns) / 1000 for ns in self.start_ns]
         self.end_us = [(ns - trace_start_ns) / 1000 for ns in self.end_ns]
-        self.threads = list(itertools.compress(first, keep))
-        self.on_cpu = [device == symbols.cpu.value for device in itertools.compress(devices, keep)]
+        self.threads = answers.first_thread
+        cpu = index(symbols.cpu)
+        self.on_cpu = [device == cpu for device in answers.device]
         # An event that ends on another thread has no place among the parents and children of its own.
-        crosses = [alone or start != end for alone, start, end in zip(is_async, first, last, strict=True)]
         self.in_tree = [
-            on_cpu and not crossing
-            for on_cpu, crossing in zip(self.on_cpu, itertools.compress(crosses, keep), strict=True)
+            on_cpu and not crossing and first == last
+            for on_cpu, crossing, first, last in zip(
+                self.on_cpu, answers.is_async, answers.first_thread, answers.last_thread, strict=True
+            )
         ]
-        self.links = list(itertools.compress(links, keep))
         self.kernels: dict[int, list[float]] = {}
-        self.order: list[int] = []
-        self.parents: list[int] = []
-        self.merged: set[int] = set()
 
     def follow_links(self, dialect: Dialect, symbols: Symbols) -> None:
         """Give each operator the kernels it launched, and put runtime calls on their operator's thread."""
@@ -140,13 +192,13 @@ class _Rows:
                 else:
                     raise UnknownToRawPath("a linked event on a device that is neither CPU nor CUDA")
 
-    def add_memory(self, everything: Sequence[Any], of: Any, dialect: Dialect) -> None:
+    def add_memory(self, dialect: Dialect) -> None:
         """Add a row of no duration for each allocation that no CPU event holds, and for each one that failed."""
-        named = list(zip(self.raw_names, everything, strict=True))
-        allocations = [event for name, event in named if name == _MEMORY]
-        if allocations:
-            allocations = self._outside(allocations, of, dialect)
-        for event in allocations + [event for name, event in named if name == _OUT_OF_MEMORY]:
+        if not self.apart:
+            return
+        allocations = [event for name, event in self.apart if name == _MEMORY]
+        failures = [event for name, event in self.apart if name == _OUT_OF_MEMORY]
+        for event in self._held_by_none(allocations, dialect) + failures:
             self.names.append(event.name())
             self.start_us.append((event.start_ns() - self.trace_start_ns) / 1000)
             self.end_us.append(self.start_us[-1])
@@ -154,7 +206,7 @@ class _Rows:
             self.on_cpu.append(True)
             self.in_tree.append(True)
 
-    def _outside(self, allocations: Sequence[Any], of: Any, dialect: Dialect) -> list[Any]:
+    def _held_by_none(self, allocations: Sequence[Any], dialect: Dialect) -> list[Any]:
         """The allocations within no CPU event, on whatever thread."""
         bounds: list[tuple[float, float]] = [
             bound for bound, cpu in zip(zip(self.start_ns, self.end_ns, strict=True), self.on_cpu, strict=True) if cpu
@@ -164,31 +216,58 @@ class _Rows:
         bounds.sort()
         starts = [start for start, _ in bounds]
         latest_ends = list(itertools.accumulate((end for _, end in bounds), max))
-        outside = []
+        alone = []
         for event in allocations:
-            time_ns = of.start_ns(event)
+            time_ns = event.start_ns()
             before = bisect_right(starts, time_ns)
             if not before or latest_ends[before - 1] < time_ns:
-                outside.append(event)
-        return outside
+                alone.append(event)
+        return alone
 
-    def build_tree(self) -> None:
-        """Order the rows, find parents, and merge an event into its parent of the same name when it is the only child.
+    def records(self, tree: _Tree, gpu_times: list[float]) -> Iterator[Record]:
+        """The records, their shapes and argument values read when they are taken."""
+        rows = [row for row in tree.order if self.on_cpu[row] and row not in tree.merged]
+        kept = len(self.events)
+        shapes: Iterator[Any]
+        values: Iterator[Any]
+        if len(tree.order) == kept:
+            asked = [self.events[row] for row in rows]
+            shapes, values = map(self.kind.shapes, asked), map(self.kind.concrete_inputs, asked)
+        else:  # memory has no event behind it that could be asked
+            shapes = (self.events[row].shapes() if row < kept else [] for row in rows)
+            values = (self.events[row].concrete_inputs() if row < kept else None for row in rows)
+        return zip(
+            [self.end_us[row] - self.start_us[row] for row in rows],
+            [gpu_times[row] for row in rows],
+            shapes,
+            values,
+            [self.names[row] for row in rows],
+            [self.start_us[row] for row in rows],
+            strict=True,
+        )
 
-        Torch repeats its merging until nothing changes. Once is enough: parents come before their children, and a
-        merge changes nothing for a row that was looked at before.
-        """
-        start_us, end_us, names, in_tree = self.start_us, self.end_us, self.names, self.in_tree
+
+class _Tree:
+    """The order of the rows, their parents, and which were merged into theirs.
+
+    An event is merged into its parent of the same name when it is the only child. Torch repeats this until nothing
+    changes. Once is enough: parents come before their children, and a merge changes nothing for a row that was looked
+    at before.
+    """
+
+    def __init__(self, rows: _Rows) -> None:
+        start_us, end_us, names, in_tree = rows.start_us, rows.end_us, rows.names, rows.in_tree
         keys = list(zip(start_us, [-end for end in end_us], strict=True))
         self.order = sorted(range(len(keys)), key=keys.__getitem__)
-        parents = self.parents = [-1] * len(keys)
+        self.merged: set[int] = set()
+        parents = self._parents = [-1] * len(keys)
         children = [0] * len(keys)
-        open_on: dict[int, list[int]] = {thread: [] for thread in set(self.threads)}
+        open_on: dict[int, list[int]] = {thread: [] for thread in set(rows.threads)}
         alike = []
         for row in self.order:
             if not in_tree[row]:
                 continue
-            stack = open_on[self.threads[row]]
+            stack = open_on[rows.threads[row]]
             start, end = start_us[row], end_us[row]
             while stack:
                 parent = stack[-1]
@@ -206,71 +285,36 @@ class _Rows:
             if children[parent] == 1:
                 self.merged.add(row)
                 children[parent] = children[row]
-                self.kernels[parent] = self.kernels.get(row, [])
+                rows.kernels[parent] = rows.kernels.get(row, [])
 
     def _survivor(self, row: int) -> int:
         """The nearest parent that was not merged into its own."""
-        parent = self.parents[row]
+        parent = self._parents[row]
         while parent in self.merged:
-            parent = self.parents[parent]
-        self.parents[row] = parent
+            parent = self._parents[parent]
+        self._parents[row] = parent
         return parent
 
-    def gpu_times(self) -> list[float]:
+    def gpu_times(self, rows: _Rows) -> list[float]:
         """Of each row, the microseconds of its kernels and of those of all its children."""
         children: dict[int, list[int]] = {}
         for row in self.order:
-            if self.parents[row] >= 0 and row not in self.merged:
+            if self._parents[row] >= 0 and row not in self.merged:
                 children.setdefault(self._survivor(row), []).append(row)
         totals = [0.0] * len(self.order)
         for row in reversed(self.order):  # children come after their parents in the order
-            if self.in_tree[row] and row not in self.merged:
-                total = sum(self.kernels.get(row, ())) + sum([totals[child] for child in children.get(row, ())])
+            if rows.in_tree[row] and row not in self.merged:
+                total = sum(rows.kernels.get(row, ())) + sum([totals[child] for child in children.get(row, ())])
                 totals[row] = 1.0 * total
         return totals
 
-    def records(self, of: Any, gpu_times: list[float]) -> Iterator[Record]:
-        """The records, their shapes and argument values read when they are taken."""
-        rows = [row for row in self.order if self.on_cpu[row] and row not in self.merged]
-        # Memory has no event behind it that could be asked.
-        events = self.events + [None] * (len(self.order) - len(self.events))
-        asked = [events[row] for row in rows]
-        shapes: Iterator[Any] = map(of.shapes, asked)
-        values: Iterator[Any] = map(of.concrete_inputs, asked)
-        if len(events) > len(self.events):
-            shapes = ([] if event is None else event.shapes() for event in asked)
-            values = (None if event is None else event.concrete_inputs() for event in asked)
-        return zip(
-            [self.end_us[row] - self.start_us[row] for row in rows],
-            [gpu_times[row] for row in rows],
-            shapes,
-            values,
-            [self.names[row] for row in rows],
-            [self.start_us[row] for row in rows],
-            strict=True,
-        )
 
-
-def _ask(events: Sequence[Any], of: Any, dialect: Dialect) -> list[list[Any]]:
-    """A column for each thing to know of every event.
-
-    Asked in chunks: all questions of one event, then the next, costs Python's loop; each question of all events, the
-    next, and so on loses every event from the processor's cache in between.
-    """
-    questions: list[Callable[[Any], Any]] = [
-        of.name, of.start_ns, of.end_ns, of.start_thread_id, of.end_thread_id, of.is_async, of.linked_correlation_id,
-    ]  # fmt: skip
-    columns: list[list[Any]] = [[] for _ in questions]
-    devices: list[int] = []
-    hidden: list[bool] = []
-    device_number = attrgetter("value")  # comparing numbers takes a third of the time of comparing torch's enum
-    for at in range(0, len(events), _CHUNK_EVENTS):
-        chunk = events[at : at + _CHUNK_EVENTS]
-        for column, question in zip(columns, questions, strict=True):
-            column.extend(map(question, chunk))
-        devices.extend(map(device_number, map(of.device_type, chunk)))
-        hidden.extend(map(of.is_hidden_event, chunk) if dialect.hides_events else itertools.repeat(False, len(chunk)))
-    return [*columns, devices, hidden]
+def _readable_name(event: Any) -> str:
+    """The name of an event, or what stands for one that torch cannot give: with stacks its bytes are garbage at times."""
+    try:
+        return str(event.name())
+    except UnicodeDecodeError:
+        return UNREADABLE_NAME
 
 
 def _spelled(name: str, symbols: Symbols) -> str:

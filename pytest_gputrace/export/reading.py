@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from pytest_gputrace.export.kineto import kineto_records
+from pytest_gputrace.export.kineto import UnknownToRawPath, kineto_records
 from pytest_gputrace.export.proven import raw_profile
 from pytest_gputrace.export.records import cpu_records
 
@@ -30,11 +30,13 @@ class Reading(NamedTuple):
 
 def read(profiler_or_events: Any) -> Reading:
     """The records of a stopped profile, anything else with ``events()``, or an iterable of events."""
-    raw = raw_profile(profiler_or_events)
-    if raw is not None:
-        try:
+    try:
+        raw = raw_profile(profiler_or_events)
+        if raw is not None:
             return Reading(kineto_records(raw.results, dialect=raw.dialect, symbols=raw.symbols, gpu=raw.gpu), "kineto")
-        except Exception as error:  # noqa: BLE001  # events() reads it, or says what is wrong in torch's own words
-            _LOG.debug("the raw profile cannot be read (%r); reading events() instead", error)
+    except UnknownToRawPath as what:
+        _LOG.debug("the raw profile holds %s; reading events() instead", what)
+    except Exception as error:  # noqa: BLE001  # a capture must not be lost to a short cut; events() says what is wrong
+        _LOG.warning("the raw profile cannot be read (%r); reading events() instead, which takes longer", error)
     events = profiler_or_events.events() if hasattr(profiler_or_events, "events") else profiler_or_events
     return Reading(cpu_records(events), "events")

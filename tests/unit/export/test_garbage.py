@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gputrace import WorkerId, export_events
 from pytest_gputrace.errors import EmptyCaptureError, ExportError
+from pytest_gputrace.export.garbage import collector_paused
 from pytest_gputrace.fakes import fake_events
 from pytest_gputrace.model import Capture
 
@@ -75,3 +78,50 @@ def test_it_is_given_back_whatever_happens(
     with pytest.raises(error):
         export(profile, tmp_path)
     assert gc.isenabled() is was_on
+
+
+def test_of_two_exports_at_once_the_last_gives_it_back(was_on: bool) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with collector_paused():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with collector_paused():
+        thread.start()
+        assert inside.wait(10)
+    assert not gc.isenabled(), "given back while the other export still builds its records"
+    leave.set()
+    thread.join()
+    assert gc.isenabled() is was_on
+
+
+@pytest.mark.parametrize("forker", ["export", "other"])
+def test_a_forked_child_has_it_as_it_was(forker: str, was_on: bool) -> None:
+    """A worker forked while another thread exports has nobody who would give it back."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def exporting() -> None:
+        with collector_paused():
+            inside.set()
+            leave.wait(10)
+
+    def fork() -> bool:
+        child = os.fork()
+        if child == 0:
+            os._exit(int(gc.isenabled()))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+    if forker == "export":
+        with collector_paused():
+            assert fork() is False, "the child goes on with the block, and gives it back at its end"
+        return
+    thread = threading.Thread(target=exporting)
+    thread.start()
+    assert inside.wait(10)
+    child_has_it = fork()
+    leave.set()
+    thread.join()
+    assert child_has_it is was_on

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from pytest_gputrace.export.kineto import Dialect, Symbols, UnknownToRawPath, kineto_records
+from pytest_gputrace.export.kineto import UNREADABLE_NAME, Dialect, Symbols, UnknownToRawPath, kineto_records
 from pytest_gputrace.export.proven import PROVEN
 from pytest_gputrace.export.records import cpu_records
 
@@ -160,6 +160,29 @@ def test_without_a_gpu_recorded_its_times_are_zero() -> None:
     assert gpu_times(both(Event("op", 0, 10, correlation=1), kernel(1, 500), gpu=False)) == {"op": 0.0}
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            [Event("x", 0, 1000), Event("x", 100, 900), Event("x", 150, 200), Event("x", 300, 400)],
+            id="the child's children count as the parent's",
+        ),
+        pytest.param([Event("x", 0, 1000), Event("x", 1000, 1000)], id="one begins where the other ends"),
+        pytest.param([Event("x", 0, 1000), Event("x", 0, 1000)], id="equal times"),
+        pytest.param([Event("x", 0, 1000), Event("x", 500, 1001)], id="one ends after the other"),
+        pytest.param([Event("x", 0, 1000), Event("[memory]", 1000, 1000)], id="memory where an event ends"),
+        pytest.param([Event("x", 0, 1000), Event("[memory]", 0, 0)], id="memory where an event begins"),
+        pytest.param(
+            [Event("x", 0, 10), Event("k", 100, 1000, device=CUDA), Event("[memory]", 500, 500)],
+            id="a kernel holds no memory",
+        ),
+        pytest.param([Event(f"op {at}", 10 * at, 10 * at + 5) for at in range(700)], id="more than is read at a time"),
+    ],
+)
+def test_edges(events: list[Event]) -> None:
+    assert both(*events)
+
+
 def test_an_operator_takes_the_kernels_of_the_only_child_of_its_name_and_loses_its_own() -> None:
     records = both(
         Event("same", 0, 1000, correlation=1),
@@ -228,6 +251,23 @@ def test_overhead_takes_kernels_only_where_this_torch_lets_it() -> None:
     assert records != ours(events, gpu=True, dialect=other)
 
 
+def test_what_events_dies_of_is_read_all_the_same() -> None:
+    """Neither is rare with stacks: deep recursion, and names that torch's tracer read from memory it no longer owns."""
+    deep = [Event(f"op {at}", at, 10_000 - at) for at in range(3000)]
+    with pytest.raises(RecursionError):
+        torchs(deep, gpu=False)
+    assert len(ours(deep, gpu=True)) == 3000
+
+    class Garbage(Event):
+        def name(self) -> str:
+            return b"\x94".decode() if self.label == "garbage" else self.label
+
+    garbage = [Garbage("before", 0, 5), Garbage("garbage", 1, 2), Garbage("after", 6, 7)]
+    with pytest.raises(UnicodeDecodeError):
+        torchs(list(garbage), gpu=False)
+    assert [record[4] for record in ours(list(garbage), gpu=False)] == ["before", UNREADABLE_NAME, "after"]
+
+
 def test_what_only_events_can_read_is_refused() -> None:
     with pytest.raises(UnknownToRawPath, match="negative"):
         ours([Event("op", 0, 10), Event("k", 0, 1, link=-1)], gpu=True)
@@ -256,6 +296,20 @@ events = st.builds(
 )
 
 
-@given(events=st.lists(events, max_size=24), gpu=st.booleans())
+def _nested(depths: list[tuple[int, int, Event]]) -> list[Event]:
+    """Events that lie within each other, with edges that meet or miss by one step."""
+    result: list[Event] = []
+    for depth, shift, event in depths:
+        parents = [other for other in result if other.thread == event.thread][-1 - depth :]
+        start, end = (parents[0].start, parents[0].end) if parents else (0, 7000)
+        event.start, event.end = start + (shift & 3) * 500, max(start, end - (shift >> 2) * 500)
+        result.append(event)
+    return result
+
+
+nested = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 15), events), max_size=16).map(_nested)
+
+
+@given(events=st.lists(events, max_size=24) | nested, gpu=st.booleans())
 def test_any_results_read_as_torch_reads_them(events: list[Event], gpu: bool) -> None:
     both(*events, gpu=gpu)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -13,6 +15,8 @@ import pytest
 
 from pytest_gputrace import WorkerId, export_events
 from pytest_gputrace.export import proven
+from pytest_gputrace.export.kineto import UnknownToRawPath
+from pytest_gputrace.export.proven import raw_profile
 from pytest_gputrace.export.reading import read
 from pytest_gputrace.export.records import cpu_records
 from pytest_gputrace.fakes import fake_events, fake_torch
@@ -23,10 +27,8 @@ if TYPE_CHECKING:
 
 torch = pytest.importorskip("torch", reason="needs torch: its profiles take the raw path, or do not")
 
-pytestmark = [
-    pytest.mark.usefixtures("proven_torch"),
-    pytest.mark.filterwarnings("ignore:.*Profiler clears events"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
+on_proven_torch = pytest.mark.usefixtures("proven_torch")
 
 
 def recorded(kind: Any = None, **options: Any) -> Any:
@@ -44,6 +46,7 @@ def _asked_anew() -> Iterator[None]:
     proven._proof.cache_clear()
 
 
+@on_proven_torch
 def test_a_plain_profile_takes_the_raw_path_and_the_result_says_so(tmp_path: Path) -> None:
     worker = WorkerId(node="node0", rank=0, local_rank=0, world_size=1)
     profile = recorded()
@@ -88,6 +91,13 @@ def _with(profile: Any, **attributes: Any) -> Any:
     return profile
 
 
+def _foreign() -> Any:
+    """Results that are not torch's own class, though they read like it."""
+    profile = recorded()
+    real = profile.profiler.kineto_results
+    return _with(profile, kineto_results=SimpleNamespace(events=real.events, trace_start_ns=real.trace_start_ns))
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -98,6 +108,8 @@ def _with(profile: Any, **attributes: Any) -> Any:
         pytest.param(_accumulating, id="events of several recordings"),
         pytest.param(lambda: recorded().events(), id="a list of events"),
         pytest.param(lambda: _with(recorded(), use_device="xpu"), id="a device that was not tried"),
+        pytest.param(lambda: _with(recorded(), use_device="hpu"), id="another"),
+        pytest.param(_foreign, id="results of another kind"),
         pytest.param(lambda: _with(recorded(), post_processing_timeout_s=1000.0), id="a time limit"),
         pytest.param(
             lambda: _with(recorded(), profiler_kind=torch.autograd.ProfilerState.KINETO_GPU_FALLBACK), id="no GPU half"
@@ -126,30 +138,68 @@ def test_a_fake_torchs_profile_is_read_by_events() -> None:
         assert read(profile).read_from == "events"
 
 
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [
-        (torch.profiler.profiler.profile, "events"),
-        (torch.autograd.profiler.profile, "_parse_kineto_results"),
-        (torch.autograd.profiler, "_filter_name"),
-        (torch.autograd.profiler, "_rewrite_name"),
-        (torch.autograd.profiler.EventList, "_build_tree"),
-        (torch.autograd.profiler.FunctionEvent, "__init__"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_torch_that_someone_patched_is_read_by_events(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = getattr(owner, name)
+MEMBERS = [
+    pytest.param(looked_up_in, name, member, id=f"{name}.{member}" if member else name)
+    for looked_up_in, name, members, _ in proven._STANDS_IN_FOR
+    for member in members or [""]
+]
 
-    @functools.wraps(original)
+
+@on_proven_torch
+@pytest.mark.parametrize(("looked_up_in", "name", "member"), MEMBERS)
+def test_a_torch_that_someone_patched_is_read_by_events(
+    looked_up_in: str, name: str, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules[looked_up_in]
+    owner, attribute = (getattr(module, name), member) if member else (module, name)
+    original = getattr(owner, attribute)
+    function: Any = original.fget if isinstance(original, property) else original
+
+    @functools.wraps(function)
     def patched(*arguments: Any, **options: Any) -> Any:
-        return original(*arguments, **options)
+        return function(*arguments, **options)
 
     profile = recorded()
-    monkeypatch.setattr(owner, name, patched)
-    assert read(profile).read_from == "events"
+    monkeypatch.setattr(owner, attribute, property(patched) if isinstance(original, property) else patched)
+    assert raw_profile(profile) is None
     monkeypatch.undo()
-    assert read(recorded()).read_from == "kineto"
+    assert raw_profile(profile) is not None
+
+
+@on_proven_torch
+@pytest.mark.parametrize(
+    ("looked_up_in", "name"), [(row[0], row[1]) for row in proven._STANDS_IN_FOR if row[2]], ids=lambda value: value
+)
+def test_a_class_of_torch_that_someone_replaced_is_read_by_events(
+    looked_up_in: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = recorded()
+    module = sys.modules[looked_up_in]
+    monkeypatch.setattr(module, name, type(name, (getattr(module, name),), {}))
+    assert raw_profile(profile) is None
+
+
+@on_proven_torch
+@pytest.mark.parametrize("name", ["_parse_kineto_results", "_ensure_function_events"])
+def test_a_method_that_someone_replaced_on_the_object_is_read_by_events(name: str) -> None:
+    profile = recorded()
+    setattr(profile.profiler, name, getattr(profile.profiler, name))
+    assert raw_profile(profile) is None
+
+
+@on_proven_torch
+def test_gpu_times_are_read_where_a_gpu_was_recorded() -> None:
+    for device, gpu in [(None, False), ("cuda", True)]:
+        raw = raw_profile(_with(recorded(), use_device=device))
+        assert raw is not None
+        assert raw.gpu is gpu
+
+
+@on_proven_torch
+def test_what_torch_itself_refuses_to_give_is_refused(tmp_path: Path) -> None:
+    profile = recorded()
+    profile.profiler.experimental_config = SimpleNamespace(trace_only=True)
+    assert raw_profile(profile) is None
 
 
 def test_a_torch_without_a_proof_is_read_by_events_and_says_so_once(
@@ -162,6 +212,30 @@ def test_a_torch_without_a_proof_is_read_by_events_and_says_so_once(
     (record,) = caplog.records
     assert record.levelno == logging.DEBUG
     assert record.getMessage().startswith("torch 2.99.0: not proven")
+
+
+@on_proven_torch
+@pytest.mark.parametrize("what", ["moved", "renamed", "no torch"])
+def test_a_torch_of_another_kind_is_read_by_events(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later torch may have nothing where the raw path looks."""
+    profile = recorded()
+    expected = list(map(repr, cpu_records(recorded().events())))
+    monkeypatch.setattr(torch, "__version__", "2.99.0")
+    if what == "moved":
+        monkeypatch.delattr(torch.autograd.profiler, "FunctionEvent")
+    elif what == "renamed":
+        monkeypatch.delattr(torch.profiler.profiler, "profile")
+    else:
+        monkeypatch.setitem(sys.modules, "torch", None)
+    profile.events = lambda: []
+    assert read(profile).read_from == "events"
+    assert expected
+
+
+@on_proven_torch
+def test_code_that_is_not_there_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch.autograd.profiler_util")
+    assert proven._proof(str(torch.__version__).partition("+")[0]) is None
 
 
 def test_a_build_with_other_code_under_a_proven_number_is_read_by_events(
@@ -179,26 +253,33 @@ def test_a_build_with_other_code_under_a_proven_number_is_read_by_events(
     assert "code cannot be read" in caplog.text
 
 
+@on_proven_torch
 def test_a_build_of_a_proven_release_counts_whatever_it_was_built_for(monkeypatch: pytest.MonkeyPatch) -> None:
     release = str(torch.__version__).partition("+")[0]
     monkeypatch.setattr(torch, "__version__", f"{release}+rocm7.0")
     assert read(recorded()).read_from == "kineto"
 
 
+@on_proven_torch
+@pytest.mark.parametrize(
+    ("error", "level"), [(UnknownToRawPath("something"), logging.DEBUG), (ValueError("something"), logging.WARNING)]
+)
 def test_results_that_the_raw_path_cannot_read_are_read_by_events(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    error: Exception, level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "pytest_gputrace")
 
     def fails(*arguments: Any, **options: Any) -> Any:
-        raise ValueError("not today")
+        raise error
 
     monkeypatch.setattr("pytest_gputrace.export.reading.kineto_records", fails)
     profile = recorded()
     reading = read(profile)
     assert reading.read_from == "events"
     assert list(reading.records) == list(cpu_records(profile.events()))
-    assert "not today" in caplog.text
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert "something" in record.getMessage()
 
 
 def test_the_page_names_the_releases_that_are_proven() -> None:
