@@ -377,8 +377,8 @@ MUTATIONS = [
     Mutation(
         "an operator keeps its kernels beside those of the child that it takes in",
         "export/kineto.py",
-        "self.kernels[parent] = self.kernels.get(row, [])",
-        "self.kernels.setdefault(parent, []).extend(self.kernels.get(row, []))",
+        "rows.kernels[parent] = rows.kernels.get(row, [])",
+        "rows.kernels.setdefault(parent, []).extend(rows.kernels.get(row, []))",
         (KINETO + "test_an_operator_takes_the_kernels_of_the_only_child_of_its_name_and_loses_its_own",),
     ),
     Mutation(
@@ -398,8 +398,8 @@ MUTATIONS = [
     Mutation(
         "events that cross threads have children",
         "export/kineto.py",
-        "on_cpu and not crossing\n",
-        "on_cpu\n",
+        "on_cpu and not crossing and first == last",
+        "on_cpu",
         (KINETO + "test_an_event_that_crosses_threads_has_no_gpu_time_and_no_children",),
     ),
     Mutation(
@@ -426,14 +426,14 @@ MUTATIONS = [
     Mutation(
         "a torch that someone patched is read raw",
         "export/proven.py",
-        "return type(found) is FunctionType and found.__globals__ is vars(_module(home))",
-        "return True",
+        "if type(function) is not FunctionType or function.__globals__ is not namespace:",
+        "if False:",
         (RAW_READING + "test_a_torch_that_someone_patched_is_read_by_events",),
     ),
     Mutation(
         "the collector stays off after an export",
         "export/garbage.py",
-        "        if was_on:\n            gc.enable()",
+        "        if not _holders and _was_on:\n            gc.enable()",
         "        pass",
         (
             GARBAGE + "test_it_is_given_back_whatever_happens",
