@@ -125,3 +125,15 @@ def test_a_forked_child_has_it_as_it_was(forker: str, was_on: bool) -> None:
     leave.set()
     thread.join()
     assert child_has_it is was_on
+
+
+def test_an_interrupt_before_it_was_held_gives_nothing_back_twice(
+    was_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(thread: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytest_gputrace.export.garbage._hold", interrupted)
+    with pytest.raises(KeyboardInterrupt), collector_paused():
+        pytest.fail("the block ran")
+    assert gc.isenabled() is was_on
