@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.checks.strict import Document, EventName, Problem, parse
 from pytest_gputrace.model import Capture, Finding, Mark, Severity
 from pytest_gputrace.naming import is_legacy_name
 from pytest_gputrace.publish import PRIVATE_PREFIX
+from pytest_gputrace.traces.strict import Document, EventName, Problem, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -348,7 +348,7 @@ MUTATIONS = [
     ),
     Mutation(
         "duplicate keys pass",
-        "checks/strict.py",
+        "traces/strict.py",
         "if len(value) != len(pairs):",
         "if False:",
         (READING + "test_bad_file",),

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from pytest_gputrace.checks.scanner import ESCAPE, PATH, UNDECODABLE, Document, EventName, Problem, Scanner
+from pytest_gputrace.traces.scanner import ESCAPE, PATH, UNDECODABLE, Document, EventName, Problem, Scanner
 
 __all__ = ["Document", "EventName", "Problem", "parse"]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_gputrace.checks.scanner import Scanner
-from pytest_gputrace.checks.strict import parse
+from pytest_gputrace.traces.scanner import Scanner
+from pytest_gputrace.traces.strict import parse
 
 LOOSE = ("shape", "path")
 
