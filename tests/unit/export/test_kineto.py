@@ -12,6 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from pytest_gputrace.export.encode import encode
 from pytest_gputrace.export.kineto import UNREADABLE_NAME, Dialect, Symbols, UnknownToRawPath, kineto_records
 from pytest_gputrace.export.proven import PROVEN
 from pytest_gputrace.export.records import cpu_records
@@ -126,10 +127,16 @@ def ours(events: list[Event], *, gpu: bool, dialect: Dialect = DIALECT) -> list[
 
 
 def both(*events: Event, gpu: bool = True) -> list[Any]:
-    """The records of ``events``, held to torch's."""
-    records = ours(list(events), gpu=gpu)
-    assert list(map(repr, records)) == list(map(repr, torchs(list(events), gpu=gpu)))
+    """The records of ``events``, held to torch's, and the bytes that come of both."""
+    records, theirs = ours(list(events), gpu=gpu), torchs(list(events), gpu=gpu)
+    assert list(map(repr, records)) == list(map(repr, theirs))
+    assert legacy(records) == legacy(theirs)
     return records
+
+
+def legacy(records: list[Any]) -> bytes:
+    """What the legacy file would hold."""
+    return b"".join(chunk.legacy for chunk in encode(records))
 
 
 def gpu_times(records: list[Any]) -> dict[str, float]:
