@@ -138,10 +138,10 @@ class _Rows:
     def __init__(self, events: Sequence[Any], trace_start_ns: int, dialect: Dialect, symbols: Symbols) -> None:
         answers = _ask(events, dialect)
         spelled = {name: _spelled(name, symbols) for name in set(answers.names)}
-        # Few profiles hold one of these, and looking for them event by event is not free.
-        self.apart = [
-            pair for pair in zip(answers.names, events, strict=True) if pair[0] in _MEMORY_NAMES
-        ] if not _MEMORY_NAMES.isdisjoint(spelled) else []  # fmt: skip
+        self.apart: list[tuple[str, Any]] = []
+        if not _MEMORY_NAMES.isdisjoint(spelled):
+            named = zip(answers.names, events, strict=True)
+            self.apart = [(name, event) for name, event in named if name in _MEMORY_NAMES]
         self.kind: Any = type(events[0])
         self.trace_start_ns = trace_start_ns
         self.events: Sequence[Any] = events

@@ -147,8 +147,8 @@ class EventBuilder:
 
 def from_any(event: Any) -> tuple[Event, list[str]]:
     """An event of whatever JSON gave, and what about it is not as a trace has it, in words."""
-    if not isinstance(event, dict):
-        return Event(), [f"an event that is not an object but {type(event).__name__}"]
+    if not isinstance(event, dict):  # the strict reader has said so, and where
+        return Event(), []
     odd: list[str] = []
     values: dict[str, Any] = {}
     for key, kinds in _KINDS.items():

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyPatterns", "may_hide_something"]
 
-_QUOTE, _COLON, _PLUS, _ZERO, _LOWER_E = 34, 58, 43, 48, 101
-# A number of fewer digits is finite, whatever they are.
+_QUOTE, _COLON = 34, 58
+# A number of fewer digits is finite, whatever they are; and so is one whose exponent has two.
 _LONGEST_DIGITS = 300
-# What stands before an exponent, back to where the number began outside of any text.
-_IN_A_NUMBER = re.compile(rb"[\[:,\s]-?[0-9.]+$")
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG = b"0" * _LONGEST_DIGITS
+_EXPONENTS = (b"0e000", b"0e+000")
+# What stands before a number outside of any text; empty where the number is longer than the window that is looked at.
+_BEFORE_A_NUMBER = (b"", b"[", b":", b",", b" ", b"\t", b"\r", b"\n", b"-")
+_WINDOW = 32
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # A colon after the quote and some space: the keys are not where `KeyPatterns` looks for them.
 _APART = re.compile(rb'"[ \t\r\n]+:')
@@ -38,24 +42,19 @@ def may_hide_something(data: bytes) -> bool:
             return True
     if b"\\" in data and (b":\\" in data or _ESCAPED_SURROGATE.search(data)):
         return True
-    text = np.frombuffer(data, np.uint8)
-    digit = (text - _ZERO) < 10
-    return _long_run(digit) or _large_exponent(data, text, digit)
+    shape = data.translate(_SHAPE)
+    return _LONG in shape or any(_large_exponent(data, shape, exponent) for exponent in _EXPONENTS)
 
 
-def _large_exponent(data: bytes, text: NDArray[np.uint8], digit: NDArray[np.bool_]) -> bool:
-    """Whether a number has an exponent of three digits or more; hexadecimal text has the like, and is not a number."""
-    exponent = (text[1:-3] | 0x20) == _LOWER_E
-    positive = digit[2:-2] | (text[2:-2] == _PLUS)
-    found = np.flatnonzero(digit[:-4] & exponent & positive & digit[3:-1] & digit[4:]) if len(text) > 4 else ()
-    return any(_IN_A_NUMBER.search(data, max(0, at - _LONGEST_DIGITS), at + 1) for at in found)
-
-
-def _long_run(digit: NDArray[np.bool_]) -> bool:
-    """Whether there may be a run of so many digits: it would fill a block of half as many, wherever it begins."""
-    block = _LONGEST_DIGITS // 2
-    whole = len(digit) // block * block
-    return bool(digit[:whole].reshape(-1, block).all(axis=1).any())
+def _large_exponent(data: bytes, shape: bytes, exponent: bytes) -> bool:
+    """Whether a number has such an exponent; hexadecimal text has the like, and is not a number."""
+    at = shape.find(exponent)
+    while at >= 0:
+        before = data[max(0, at - _WINDOW) : at + 1].rstrip(b"0123456789.")
+        if before[-1:] in _BEFORE_A_NUMBER:
+            return True
+        at = shape.find(exponent, at + 1)
+    return False
 
 
 class KeyPatterns:

@@ -90,7 +90,5 @@ def test_a_damaged_stream_never_gives_more_than_its_text_unseen(
     path = tmp_path / "a.json.gz"
     path.write_bytes(data)
     text, problems, _ = read(path)
-    try:
+    if not problems:
         assert text == gzip.decompress(bytes(data))
-    except (OSError, EOFError, gzip.zlib.error):  # type: ignore[attr-defined]
-        assert problems
