@@ -150,7 +150,7 @@ class _Rows:
                 name not in _LEFT_OUT and not hidden for name, hidden in zip(answers.names, answers.hidden, strict=True)
             ]
             self.events = list(itertools.compress(events, keep))
-            answers = _Answers(*(list(itertools.compress(column, keep)) for column in answers))  # type: ignore[arg-type]
+            answers = _Answers._make(list(itertools.compress(column, keep)) for column in answers)
         self.names = [spelled[name] for name in answers.names]
         self.start_ns, self.end_ns, self.links = answers.start_ns, answers.end_ns, answers.links
         # As torch does it: microseconds first, so that a duration carries the rounding of both its ends.

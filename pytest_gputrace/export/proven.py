@@ -98,6 +98,7 @@ def raw_profile(profile: Any) -> RawProfile | None:
         and _METHODS.isdisjoint(vars(inner))
         and type(inner.kineto_results) is torch._C._autograd._ProfilerResult
         and inner.profiler_kind == torch.autograd.ProfilerState.KINETO
+        and inner.use_cpu
         and inner.use_device in (None, "cuda")
         # Made already: they cost nothing more, and whoever made them may have changed them.
         and inner._function_events is None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_gputrace.traces.scanner import Kind
+
 __all__ = ["Blocks"]
 
 _GZIP = b"\x1f\x8b"
@@ -77,8 +79,8 @@ class Blocks:
         if not stream.eof:
             self._note("cut", "the gzip stream ends too early; was its writer killed, the disk full?")
 
-    def _note(self, kind: str, message: str) -> None:
-        self.problems.append(Problem(kind, message, self._given))  # type: ignore[arg-type]
+    def _note(self, kind: Kind, message: str) -> None:
+        self.problems.append(Problem(kind, message, self._given))
 
 
 def _from(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

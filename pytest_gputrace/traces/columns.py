@@ -129,7 +129,7 @@ class EventBuilder:
         """The columns of all runs."""
         whole = {key: np.concatenate(runs) if runs else np.empty(0, _TYPES[key]) for key, runs in self._runs.items()}
         tables = [list(self._tables[key]) for key in _TEXTS]
-        return Columns(*whole.values(), *tables, list(self._ids))  # type: ignore[arg-type, call-arg]
+        return Columns(*whole.values(), *tables, list(self._ids))  # type: ignore[arg-type, call-arg] # in the order of its fields
 
     def _numbers(self, values: list[Any]) -> NDArray[np.int64]:
         if set(map(type, values)) <= {int}:  # numpy takes the text "7" for the number

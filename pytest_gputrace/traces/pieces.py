@@ -1,6 +1,6 @@
 """Cuts the text of a trace as it is read: what stands before the list of events, runs of whole events, what stands after.
 
-Bounded memory: no more is held than one run of events, or what a single event or the text before the events need.
+No more is held than one run of events, or what a single event or the text around the list of events need.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Trace:
 def open_trace(path: str | os.PathLike[str]) -> Trace:
     """Read a Chrome trace (Kineto, Proton, VizTracer), plain or compressed by gzip; the content decides.
 
-    Memory stays at a few hundred bytes for each event's columns and one run of text, however large the file is.
+    Memory is that of the columns, of one run of events as text, and of the text around the list of events.
 
     Raises:
         OSError: the file cannot be read.
