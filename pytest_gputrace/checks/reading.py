@@ -124,7 +124,7 @@ def read(path: Path, *, name: str | None = None) -> Reading:
     try:
         data = path.read_bytes()
     except OSError as error:
-        finding = _finding(Problem("syntax", f"cannot be read: {error.strerror or error}", 0), path, label, [])
+        finding = _finding(Problem("grammar", f"cannot be read: {error.strerror or error}", 0), path, label, [])
         return Reading(path, label, (finding,), 0, (), "", legacy)
     text, problems, members = _unpack(path.name, data)
     document = Document() if text is None else _parse(text, problems, members)
@@ -141,7 +141,7 @@ def _parse(text: bytes, problems: list[Problem], members: list[int]) -> Document
         document = parse(text.decode("utf-8", "surrogateescape"))
     found = []
     for problem in document.problems:
-        if problem.kind == "trailing" and problem.byte in members:
+        if problem.kind == "second" and problem.byte in members:
             more = "every member of this gzip file holds a document of its own: did each rank append its stream?"
             found.append(Problem(problem.kind, f"{problem.message}; {more}", problem.byte, None, problem.where))
         elif not (problems and problem.kind == "cut"):  # cut with the stream around it: said once
@@ -158,11 +158,11 @@ def _unpack(name: str, data: bytes) -> tuple[bytes | None, list[Problem], list[i
     """The text inside, what is wrong with its wrapping, and where each gzip member after the first begins in it."""
     zipped, says_zipped = data.startswith(_GZIP), name.endswith(".gz")
     if not data:
-        return None, [Problem("cut", "an empty file, 0 bytes; was its writer killed, the disk full?", 0)], []
+        return None, [Problem("empty", "an empty file, 0 bytes; was its writer killed, the disk full?", 0)], []
     if zipped and not says_zipped:
-        return None, [Problem("syntax", "compressed by gzip under a plain name; call it .json.gz", 0)], []
+        return None, [Problem("wrapping", "compressed by gzip under a plain name; call it .json.gz", 0)], []
     if says_zipped and not zipped:
-        return data, [Problem("syntax", "not compressed, though the name ends with .gz; call it .json", 0)], []
+        return data, [Problem("wrapping", "not compressed, though the name ends with .gz; call it .json", 0)], []
     return _inflate(data) if zipped else (data, [], [])
 
 
@@ -175,7 +175,7 @@ def _inflate(data: bytes) -> tuple[bytes, list[Problem], list[int]]:
             if not data[position:].strip(b"\0"):  # padding, which gzip allows
                 break
             what = f"{len(data) - position} bytes after the end of the gzip stream; two writers?"
-            return bytes(text), [Problem("syntax", what, len(text))], members
+            return bytes(text), [Problem("gzip", what, len(text))], members
         if position:
             members.append(len(text))
         stream = zlib.decompressobj(wbits=31)
@@ -187,7 +187,7 @@ def _inflate(data: bytes) -> tuple[bytes, list[Problem], list[int]]:
             except zlib.error as error:
                 text += _up_to_damage(before, piece)
                 what = f"the gzip stream is damaged ({error}); two writers, or a copy that went wrong?"
-                return bytes(text), [Problem("syntax", what, len(text))], members
+                return bytes(text), [Problem("gzip", what, len(text))], members
             position += len(piece) - len(stream.unused_data)
         if not stream.eof:
             what = "the gzip stream ends too early; was its writer killed, the disk full?"

@@ -41,11 +41,11 @@ class Blocks:
             first = file.read(_BLOCK_BYTES)
             zipped, says_zipped = first.startswith(_GZIP), self.path.name.endswith(".gz")
             if not first:
-                self._note("cut", "an empty file, 0 bytes; was its writer killed, the disk full?")
+                self._note("empty", "an empty file, 0 bytes; was its writer killed, the disk full?")
             elif zipped and not says_zipped:
-                self._note("syntax", "compressed by gzip under a plain name; call it .json.gz")
+                self._note("wrapping", "compressed by gzip under a plain name; call it .json.gz")
             elif says_zipped and not zipped:
-                self._note("syntax", "not compressed, though the name ends with .gz; call it .json")
+                self._note("wrapping", "not compressed, though the name ends with .gz; call it .json")
             raw = _from(first, iter(lambda: file.read(_BLOCK_BYTES), b""))
             for block in self._inflated(raw) if zipped else raw:
                 self._given += len(block)
@@ -59,9 +59,7 @@ class Blocks:
                     if not data.strip(b"\0"):  # padding, which gzip allows
                         break
                     if (data + _GZIP[1:])[:2] != _GZIP:
-                        self._note(
-                            "syntax", f"{len(data)} bytes or more after the end of the gzip stream; two writers?"
-                        )
+                        self._note("gzip", f"{len(data)} bytes or more after the end of the gzip stream; two writers?")
                         return
                     self.members.append(self._given)
                     stream = zlib.decompressobj(wbits=31)
@@ -71,7 +69,7 @@ class Blocks:
                 except zlib.error as error:
                     yield _up_to_damage(before, data)
                     what = f"the gzip stream is damaged ({error}); two writers, or a copy that went wrong?"
-                    self._note("syntax", what)
+                    self._note("gzip", what)
                     return
                 data = stream.unused_data if stream.eof else stream.unconsumed_tail
                 if text:

@@ -16,7 +16,10 @@ __all__ = ["ESCAPE", "PATH", "UNDECODABLE", "Document", "EventName", "Kind", "Pr
 
 # What is left of a number or a word when the text ends in the middle of it.
 _CUT_TOKEN = re.compile(r"[-+.eE]|t|tr|tru|f|fa|fal|fals|n|nu|nul")
-Kind = Literal["syntax", "cut", "trailing", "number", "shape", "path"]
+Kind = Literal[
+    "empty", "cut", "grammar", "second", "trailing", "bom", "control", "utf-8", "surrogate", "escape", "duplicate", "number",
+    "root", "event", "type", "deep", "path", "gzip", "wrapping", "large",
+]  # fmt: skip
 
 
 class EventName(NamedTuple):
@@ -31,10 +34,12 @@ class EventName(NamedTuple):
 class Problem:
     """One thing that is wrong with a text.
 
-    ``kind`` says whether it is about the grammar (``syntax``; ``cut`` when the text ends too early, ``trailing`` when
-    it goes on too long), about a ``number`` that no double holds, about the ``shape`` of the document, or a ``path``
-    that only looks wrong. ``byte`` is an offset into the text as UTF-8; ``where`` is the event in words; ``more``
-    counts further problems of the same sort.
+    ``kind`` is what it is about: nothing there (``empty``), a text that ends too early (``cut``) or goes on too long
+    (a ``second`` document, other ``trailing`` bytes), the ``grammar`` otherwise, bytes and escapes inside texts, a key
+    twice, a ``number`` that no double holds, what a trace must be made of (``root``, ``event``, ``type`` of a value,
+    ``deep`` nesting), a ``path`` that only looks wrong, what is around the text (``gzip``, the ``wrapping``), or a text
+    ``large`` beyond a limit. ``byte`` is an offset into the text as UTF-8; ``where`` is the event in words; ``more``
+    counts further problems of the same kind.
     """
 
     kind: Kind
@@ -93,7 +98,7 @@ class _Frame:
 
 @dataclass
 class _Note:
-    """The first problem of one sort: what, where, in which event, after how many; and how many there are."""
+    """The first problem of one kind: what, where, in which event, after how many; and how many there are."""
 
     message: str
     position: int
@@ -116,7 +121,7 @@ class Scanner:
         self.position, self.expect = 0, "value"
         self.root = ""
         self.after_text = False
-        self.notes: dict[tuple[Kind, str], _Note] = {}
+        self.notes: dict[Kind, _Note] = {}
 
     def scan(self) -> Document:
         """Read to the end, or as far as can be read."""
@@ -126,8 +131,8 @@ class Scanner:
             self._end_event()
         if self.too_deep and not self.notes:
             advice = "readers give up there; was a value written into itself?"
-            self._note("shape", "deep", self.deepest_at, f"values nested {self.deepest} deep; {advice}")
-        self.document.problems = [self._problem(kind, note) for (kind, _), note in self.notes.items()]
+            self._note("deep", self.deepest_at, f"values nested {self.deepest} deep; {advice}")
+        self.document.problems = [self._problem(kind, note) for kind, note in self.notes.items()]
         return self.document
 
     def _document(self) -> None:
@@ -141,7 +146,7 @@ class Scanner:
             _STEPS[expect](self, position)
             position, expect = self.position, self.expect
         if not self.has_events:
-            self._note("shape", "root", 0, f"{self.root} with no list of events; {_EXPECTED}")
+            self._note("root", 0, f"{self.root} with no list of events; {_EXPECTED}")
         position = self._space(position)
         if position < len(self.text):
             self._trailing(position)
@@ -149,10 +154,12 @@ class Scanner:
     def _start(self) -> int:
         start = len(_BOM) if self.text.startswith(_BOM) else 0
         if start:
-            self._note("syntax", "bom", 0, "a byte order mark; JSON has none, write the file as plain UTF-8")
+            self._note("bom", 0, "a byte order mark; JSON has none, write the file as plain UTF-8")
         position = self._space(start)
         if position == len(self.text):
-            self._stop("cut", position, "nothing: the file holds no JSON value; was its writer killed, the disk full?")
+            self._stop(
+                "empty", position, "nothing: the file holds no JSON value; was its writer killed, the disk full?"
+            )
         char = self.text[position]
         self.root = _NAMES.get(char, "a number" if char in _DIGITS else "no JSON value")
         return position
@@ -170,12 +177,12 @@ class Scanner:
         elif match := _LITERAL.match(self.text, position):
             self._end_value(match.end())
         elif match := _NON_FINITE.match(self.text, position):
-            self._note("number", "number", position, f"{match[0]}: JSON has no such number; write null")
+            self._note("number", position, f"{match[0]}: JSON has no such number; write null")
             self._end_value(match.end())
         elif match := _NUMBER.match(self.text, position):
             if math.isinf(float(match[0])):
                 number = match[0] if len(match[0]) <= 24 else f"a number of {len(match[0])} characters"
-                self._note("number", "number", position, f"{number}: no double holds it, readers get Infinity")
+                self._note("number", position, f"{number}: no double holds it, readers get Infinity")
             self._end_value(match.end())
         else:
             self._unexpected(position, "a value")
@@ -200,7 +207,7 @@ class Scanner:
         frame = self.stack[-1]
         if key in frame.keys:
             advice = "readers keep one of the values; write each key once"
-            self._note("syntax", "duplicate", position, f"key {_shown(key)} twice in one object; {advice}")
+            self._note("duplicate", position, f"key {_shown(key)} twice in one object; {advice}")
         frame.keys.add(key)
         frame.key = key
         self.expect = "colon"
@@ -233,7 +240,7 @@ class Scanner:
         frame = self.stack.pop()
         in_list = len(self.stack) == 1 and self.stack[0].is_events
         if in_list and frame.bracket == "{" and "name" not in self.fields:
-            self._note("shape", "event", position, f"an event without a name; {_EXPECTED}")
+            self._note("event", position, f"an event without a name; {_EXPECTED}")
         self._end_value(position + 1)
 
     def _begin_value(self, position: int) -> None:
@@ -245,7 +252,7 @@ class Scanner:
             self.fields = {}
             what = _NAMES.get(char, "a number" if char in _DIGITS else "")
             if char != "{" and what:
-                self._note("shape", "event", position, f"{what} in the list of events; {_EXPECTED}")
+                self._note("event", position, f"{what} in the list of events; {_EXPECTED}")
 
     def _end_value(self, end: int, text: str | None = None) -> None:
         self.position, self.expect = end, "comma" if self.stack else "end"
@@ -273,15 +280,15 @@ class Scanner:
         body, start = match[1], position + 1
         if control := _CONTROL.search(body):
             what = f"control character 0x{ord(control[0]):02x} as it is; inside a text it must be escaped"
-            self._note("syntax", "control", start + control.start(), what)
+            self._note("control", start + control.start(), what)
         if bad := UNDECODABLE.search(body):
             what = f"byte 0x{ord(bad[0]) - 0xDC00:02x} is not UTF-8; write the file as UTF-8"
-            self._note("syntax", "utf-8", start + bad.start(), what)
+            self._note("utf-8", start + bad.start(), what)
         if "\\" in body:
             self._escapes(body, start)
         if path := PATH.search(body + '"'):
             what = f"{_shown(path[0])}: a Windows path whose backslashes read as escapes? Write each as two"
-            self._note("path", "path", start + path.start(), what)
+            self._note("path", start + path.start(), what)
         try:
             return str(json.loads(match[0], strict=False)), match.end()
         except ValueError:
@@ -291,10 +298,10 @@ class Scanner:
         for match in ESCAPE.finditer(body):
             if match["lone"]:
                 what = f"\\{match['lone']} is half a surrogate pair; no UTF-8 text can hold it"
-                self._note("syntax", "surrogate", start + match.start(), what)
+                self._note("surrogate", start + match.start(), what)
             elif match["bad"]:
                 what = f"{_shown(match[0])} is no JSON escape; write a backslash as two"
-                self._note("syntax", "escape", start + match.start(), what)
+                self._note("escape", start + match.start(), what)
 
     # What is wrong, and where.
 
@@ -307,7 +314,7 @@ class Scanner:
             message += "; is a quote in the text before it not escaped?"
         elif self.text[position] in ",]}" and self.expect in ("value", "item", "key", "first key"):
             message += "; is there a comma too many?"
-        self._stop("syntax", position, message)
+        self._stop("grammar", position, message)
 
     def _cut(self) -> NoReturn:
         open_ = "".join(frame.bracket for frame in self.stack[:8])
@@ -317,18 +324,18 @@ class Scanner:
     def _trailing(self, position: int) -> NoReturn:
         if self.text[position] in "[{":
             what = "a second JSON document begins; two writers? Each needs a file of its own"
-        else:
-            rest = self.text[position : position + 20]
-            what = f"{_shown(rest)} after the end of the document; two writers? Each needs a file of its own"
+            self._stop("second", position, what)
+        rest = self.text[position : position + 20]
+        what = f"{_shown(rest)} after the end of the document; two writers? Each needs a file of its own"
         self._stop("trailing", position, what)
 
     def _stop(self, kind: Kind, position: int, message: str) -> NoReturn:
-        self._note(kind, "stop", position, message)
+        self._note(kind, position, message)
         raise _Stop
 
-    def _note(self, kind: Kind, sort: str, position: int, message: str) -> None:
-        """Keep the first problem of each sort, and count the others."""
-        note = self.notes.setdefault((kind, sort), _Note(message, position, self.event, self.document.events))
+    def _note(self, kind: Kind, position: int, message: str) -> None:
+        """Keep the first problem of each kind, and count the others."""
+        note = self.notes.setdefault(kind, _Note(message, position, self.event, self.document.events))
         note.count += 1
 
     def _problem(self, kind: Kind, note: _Note) -> Problem:

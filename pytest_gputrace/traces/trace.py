@@ -112,7 +112,7 @@ class _Reader:
         if events and not isinstance(events[0], Event):
             read = [from_any(event) for event in events]
             for index, (_, odd) in enumerate(read, self.builder.count):
-                self.problems += [Problem("shape", f"event {index}: {what}", byte, index) for what in odd]
+                self.problems += [Problem("type", f"event {index}: {what}", byte, index) for what in odd]
             events = [event for event, _ in read]
         self.builder.add(events)
 

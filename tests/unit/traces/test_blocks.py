@@ -63,21 +63,21 @@ class TestWhatIsWrong:
         data = bytearray(gzip.compress(TEXT))
         data[-6] ^= 0xFF
         (tmp_path / "a.json.gz").write_bytes(data)
-        assert read(tmp_path / "a.json.gz") == (TEXT, [("syntax", len(TEXT))], [])
+        assert read(tmp_path / "a.json.gz") == (TEXT, [("gzip", len(TEXT))], [])
 
     def test_bytes_after_the_stream(self, tmp_path: Path) -> None:
         (tmp_path / "a.json.gz").write_bytes(gzip.compress(TEXT) + b"{}")
-        assert read(tmp_path / "a.json.gz") == (TEXT, [("syntax", len(TEXT))], [])
+        assert read(tmp_path / "a.json.gz") == (TEXT, [("gzip", len(TEXT))], [])
 
     def test_a_name_that_lies(self, tmp_path: Path) -> None:
         (tmp_path / "a.json.gz").write_bytes(TEXT)
-        assert read(tmp_path / "a.json.gz") == (TEXT, [("syntax", 0)], [])
+        assert read(tmp_path / "a.json.gz") == (TEXT, [("wrapping", 0)], [])
         (tmp_path / "a.json").write_bytes(gzip.compress(TEXT))
-        assert read(tmp_path / "a.json") == (TEXT, [("syntax", 0)], [])
+        assert read(tmp_path / "a.json") == (TEXT, [("wrapping", 0)], [])
 
     def test_an_empty_file(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").write_bytes(b"")
-        assert read(tmp_path / "a.json") == (b"", [("cut", 0)], [])
+        assert read(tmp_path / "a.json") == (b"", [("empty", 0)], [])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
