@@ -12,8 +12,10 @@
     │   ├── SessionStolenError  another profiler took the session; there is nothing to export
     │   └── EmptyCaptureError   the profile holds no event
     ├── ClusterError            simulated workers died, failed or did not come in time
-    └── ContractError           an exporter could not be held to the contract: no verdict
-        └── DeclarationError    what was declared about it cannot be: an unknown check or capability
+    ├── ContractError           an exporter could not be held to the contract: no verdict
+    │   └── DeclarationError    what was declared about it cannot be: an unknown check or capability
+    ├── SelectionError          a code was selected or ignored that no rule has
+    └── UnknownPathError        what was to be read does not exist
 
 Facts are kept as attributes and every error survives pickling, so that one raised in a simulated rank reaches the test.
 """
@@ -38,7 +40,9 @@ __all__ = [
     "MissingDependencyError",
     "NamingError",
     "PublishError",
+    "SelectionError",
     "SessionStolenError",
+    "UnknownPathError",
 ]
 
 
@@ -146,3 +150,11 @@ class ContractError(GputraceError):
 
 class DeclarationError(ContractError):
     """A declaration names no check or capability there is, or lacks its reason."""
+
+
+class SelectionError(GputraceError):
+    """A code was selected or ignored that no rule has."""
+
+
+class UnknownPathError(GputraceError):
+    """A path that was to be read does not exist."""

@@ -6,8 +6,7 @@ nothing else). Each check says how many things it looked at; to have looked at n
 
 =====  =====================================================================================
 GT100  nothing was looked at, so nothing was checked
-GT101  not strict JSON, or not a trace
-GT102  a number that no double holds: NaN, Infinity, 1e999
+GT2xx  not strict JSON, or not a trace; GT204 a number that no double holds
 GT103  no event, or no mark among the events: whose file is it?
 GT104  marks of several captures in one file
 GT105  half a capture in a file, or a mark twice
@@ -66,15 +65,15 @@ def judge(readings: Sequence[Reading], expected: Sequence[Capture] | None = None
 
 
 def valid(readings: Sequence[Reading]) -> Check:
-    """GT101, GT102: every file is JSON that all readers read, and the same in it."""
+    """GT2xx: every file is JSON that all readers read, and the same in it."""
     counted = _counted(readings)
     return _check("valid", len(counted), "files", [finding for reading in counted for finding in reading.findings])
 
 
 def finite(readings: Sequence[Reading]) -> Check:
-    """GT102: every number is one that a double holds."""
+    """GT204: every number is one that a double holds."""
     counted = _counted(readings)
-    findings = [finding for reading in counted for finding in reading.findings if finding.code == "GT102"]
+    findings = [finding for reading in counted for finding in reading.findings if finding.code == "GT204"]
     return _check("finite", len(counted), "files", findings)
 
 

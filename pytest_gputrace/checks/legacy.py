@@ -107,7 +107,7 @@ def _left(reading: Reading, write: LegacyWrite) -> bool:
     if write.digest is not None:
         return write.digest == reading.sha256
     # The old format holds NaN as it is, so that alone says nothing against a copy.
-    readable = all(finding.code == "GT102" or finding.severity is not Severity.ERROR for finding in reading.findings)
+    readable = all(finding.code == "GT204" or finding.severity is not Severity.ERROR for finding in reading.findings)
     return readable and reading.captures == [write.capture] and not reading.broken_marks()
 
 

@@ -6,34 +6,26 @@ whatever is wrong with a file is a finding.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
-import os
-import stat
-import zlib
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_gputrace.checks.search import search
+from pytest_gputrace.checks.text import CODES, UNREADABLE_CODE
 from pytest_gputrace.model import Capture, Finding, Mark, Severity
 from pytest_gputrace.naming import is_legacy_name
-from pytest_gputrace.publish import PRIVATE_PREFIX
+from pytest_gputrace.traces.blocks import Blocks
 from pytest_gputrace.traces.strict import Document, EventName, Problem, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["NOT_TRACES", "Reading", "find", "read", "read_folder"]
+__all__ = ["Reading", "find", "read", "read_folder"]
 
-NOT_TRACES = ("gputrace-test.json", "results.json")
-"""Files that lie among traces and are none: the manifest of a test, and the result of a SuperBench run."""
-
-_SUFFIXES = (".json", ".json.gz")
-_GZIP = b"\x1f\x8b"
-_STEP_BYTES = 1 << 16
-_CODES = {"number": "GT102"}
+_STEP_BYTES = 1 << 20
 # A range that covers GPU work is written twice by torch: the second one lies on the GPU's timeline. And a range may be
 # written as a begin and an end.
 _COPY_CATEGORY = "gpu_user_annotation"
@@ -97,19 +89,8 @@ class Reading:
 
 
 def find(folder: Path) -> list[Path]:
-    """Every trace file below ``folder``, sorted.
-
-    That is every ``*.json`` and ``*.json.gz`` in it and in all folders below, those behind symbolic links to folders
-    left out, except private files (``.gputrace-*``, which a killed exporter leaves) and the files of ``NOT_TRACES``.
-    """
-    found = []
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            passed_over = name.startswith(PRIVATE_PREFIX) or name in NOT_TRACES
-            if name.endswith(_SUFFIXES) and not passed_over and not _is_special(path):
-                found.append(path)
-    return sorted(found)
+    """Every trace file below ``folder``, sorted; `pytest_gputrace.checks.search.search` says which those are."""
+    return [found.path for found in search([folder])[0]] if folder.exists() else []
 
 
 def read_folder(folder: Path, *, root: Path | None = None) -> list[Reading]:
@@ -122,23 +103,31 @@ def read(path: Path, *, name: str | None = None) -> Reading:
     label = path.name if name is None else name
     legacy = is_legacy_name(path.name)
     try:
-        data = path.read_bytes()
+        blocks = Blocks(path)
+        text = b"".join(blocks)
+        sha256 = _sha256(path)
     except OSError as error:
         finding = _finding(Problem("grammar", f"cannot be read: {error.strerror or error}", 0), path, label, [])
-        return Reading(path, label, (finding,), 0, (), "", legacy)
-    text, problems, members = _unpack(path.name, data)
-    document = Document() if text is None else _parse(text, problems, members)
+        return Reading(path, label, (replace(finding, code=UNREADABLE_CODE),), 0, (), "", legacy)
+    document = _parse(text, blocks.problems, blocks.members)
     marks = tuple(_marks(document.names))
-    findings = tuple(_finding(problem, path, label, marks) for problem in document.problems or problems)
-    return Reading(path, label, findings, document.events, marks, hashlib.sha256(data).hexdigest(), legacy)
+    findings = tuple(_finding(problem, path, label, marks) for problem in document.problems)
+    return Reading(path, label, findings, document.events, marks, sha256, legacy)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_STEP_BYTES):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def _parse(text: bytes, problems: list[Problem], members: list[int]) -> Document:
     """The document in ``text``, its problems joined to those of the compression around it."""
-    try:
-        document = parse(text.decode("utf-8"))
-    except UnicodeDecodeError:
-        document = parse(text.decode("utf-8", "surrogateescape"))
+    if problems and not text:
+        return Document(problems)
+    document = parse(text.decode("utf-8", "surrogateescape"))
     found = []
     for problem in document.problems:
         if problem.kind == "second" and problem.byte in members:
@@ -154,56 +143,6 @@ def _parse(text: bytes, problems: list[Problem], members: list[int]) -> Document
     return document
 
 
-def _unpack(name: str, data: bytes) -> tuple[bytes | None, list[Problem], list[int]]:
-    """The text inside, what is wrong with its wrapping, and where each gzip member after the first begins in it."""
-    zipped, says_zipped = data.startswith(_GZIP), name.endswith(".gz")
-    if not data:
-        return None, [Problem("empty", "an empty file, 0 bytes; was its writer killed, the disk full?", 0)], []
-    if zipped and not says_zipped:
-        return None, [Problem("wrapping", "compressed by gzip under a plain name; call it .json.gz", 0)], []
-    if says_zipped and not zipped:
-        return data, [Problem("wrapping", "not compressed, though the name ends with .gz; call it .json", 0)], []
-    return _inflate(data) if zipped else (data, [], [])
-
-
-def _inflate(data: bytes) -> tuple[bytes, list[Problem], list[int]]:
-    text = bytearray()
-    members: list[int] = []
-    position = 0
-    while position < len(data):
-        if not data.startswith(_GZIP, position):
-            if not data[position:].strip(b"\0"):  # padding, which gzip allows
-                break
-            what = f"{len(data) - position} bytes after the end of the gzip stream; two writers?"
-            return bytes(text), [Problem("gzip", what, len(text))], members
-        if position:
-            members.append(len(text))
-        stream = zlib.decompressobj(wbits=31)
-        while not stream.eof and position < len(data):
-            piece = data[position : position + _STEP_BYTES]
-            before = stream.copy()
-            try:
-                text += stream.decompress(piece)
-            except zlib.error as error:
-                text += _up_to_damage(before, piece)
-                what = f"the gzip stream is damaged ({error}); two writers, or a copy that went wrong?"
-                return bytes(text), [Problem("gzip", what, len(text))], members
-            position += len(piece) - len(stream.unused_data)
-        if not stream.eof:
-            what = "the gzip stream ends too early; was its writer killed, the disk full?"
-            return bytes(text), [Problem("cut", what, len(text))], members
-    return bytes(text), [], members
-
-
-def _up_to_damage(stream: zlib._Decompress, piece: bytes) -> bytes:
-    """What comes out of ``piece`` before the error, which takes the whole call's output with it."""
-    text = bytearray()
-    with contextlib.suppress(zlib.error):
-        for index in range(len(piece)):
-            text += stream.decompress(piece[index : index + 1])
-    return bytes(text)
-
-
 def _marks(names: list[EventName]) -> Iterator[Mark]:
     for name, category, phase in names:
         if name is not None and category != _COPY_CATEGORY and phase not in _ENDS and (mark := Mark.parse(name)):
@@ -217,7 +156,7 @@ def _finding(problem: Problem, path: Path, label: str, marks: tuple[Mark, ...] |
     place = f"byte {problem.byte}" + (f", {problem.where}" if problem.where else "")
     more = f" ({problem.more} more like it)" if problem.more else ""
     return Finding(
-        code=_CODES.get(problem.kind, "GT101"),
+        code=CODES[problem.kind],
         severity=Severity.WARNING if problem.kind == "path" else Severity.ERROR,
         message=f"{label}{owner}: {place}: {problem.message}{more}",
         file=str(path),
@@ -226,15 +165,6 @@ def _finding(problem: Problem, path: Path, label: str, marks: tuple[Mark, ...] |
         event=problem.event,
         byte=problem.byte,
     )
-
-
-def _is_special(path: Path) -> bool:
-    """A pipe, a socket or a device, which cannot be read to an end. A broken link is not: it is a file that is lost."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode)
 
 
 def _numbers(numbers: list[int], count: int) -> str:

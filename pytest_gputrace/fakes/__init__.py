@@ -19,21 +19,26 @@ if TYPE_CHECKING:
     from pytest_gputrace.fakes.profiler import FakeProfile
     from pytest_gputrace.fakes.rankdirs import OUTSIDE_LAYOUT, RankDirs, make_rank_dirs, outside_layout
     from pytest_gputrace.fakes.torchfake import fake_torch
+    from pytest_gputrace.fakes.tracefaults import TraceFault, trace_faults
+    from pytest_gputrace.fakes.traces import FakeTrace
 
 _HOMES = {
     "Cluster": "cluster",
     "ClusterRun": "outcome",
     "FakeEvent": "events",
     "FakeProfile": "profiler",
+    "FakeTrace": "traces",
     "Job": "job",
     "OUTSIDE_LAYOUT": "rankdirs",
     "Outcome": "outcome",
     "RankDirs": "rankdirs",
+    "TraceFault": "tracefaults",
     "fake_events": "events",
     "fake_torch": "torchfake",
     "launcher_environment": "launchers",
     "make_rank_dirs": "rankdirs",
     "outside_layout": "rankdirs",
+    "trace_faults": "tracefaults",
 }
 
 __all__ = [
@@ -42,15 +47,18 @@ __all__ = [
     "ClusterRun",
     "FakeEvent",
     "FakeProfile",
+    "FakeTrace",
     "Job",
     "Outcome",
     "RankDirs",
+    "TraceFault",
     "fake_events",
     "fake_torch",
     "faults",
     "launcher_environment",
     "make_rank_dirs",
     "outside_layout",
+    "trace_faults",
 ]
 
 

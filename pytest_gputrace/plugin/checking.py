@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gputrace.checks import captures
+from pytest_gputrace.checks.search import Found
+from pytest_gputrace.checks.verdict import Check, nothing_looked_at
+from pytest_gputrace.errors import SelectionError
 from pytest_gputrace.fakes import Cluster, ClusterRun
 from pytest_gputrace.fakes.snapshot import is_new
 from pytest_gputrace.model import Severity
@@ -18,7 +22,7 @@ from pytest_gputrace.plugin.evidence import read_all, writes_of_results, writes_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_gputrace.checks.captures import Check, LegacyWrite, Reading
+    from pytest_gputrace.checks.captures import LegacyWrite, Reading
     from pytest_gputrace.fakes.snapshot import Snapshot
     from pytest_gputrace.model import Capture, Finding
     from pytest_gputrace.plugin.evidence import Evidence
@@ -110,6 +114,41 @@ class TraceCheck:
             self._evidence.told(self.folders, self.readings, writes)
         return self._hold(captures.legacy(self.readings, writes))
 
+    def clean(
+        self,
+        *,
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        expect_ranks: int | None = None,
+        expect_gpu: bool = False,
+    ) -> TraceCheck:
+        """No rule of `gputrace check` finds an error in a file, or in the files as a set; warnings are allowed.
+
+        Args:
+            select: codes of rules, or their beginnings (``GT3``); all when left out.
+            ignore: codes to leave out of these.
+            expect_ranks: how many ranks each recording must have.
+            expect_gpu: a trace without anything of a GPU is an error.
+        """
+        __tracebackhide__ = True
+        from pytest_gputrace.checks.check import judge, known_codes  # numpy, which a check of marks does without
+        from pytest_gputrace.checks.rule import Settings
+
+        try:
+            settings = Settings(known_codes(select), known_codes(ignore), expect_ranks, expect_gpu)
+        except SelectionError as error:
+            raise pytest.UsageError(f"clean: {error}") from error
+        found = [Found(reading.path, self._inside(reading.path)) for reading in self.readings]
+        report = judge(found, settings)
+        findings = tuple(replace(each, message=f"{_place(each)}{each.message}") for each in report.all_findings)
+        if not found:
+            findings = (nothing_looked_at("clean", "files"),)
+        return self._hold(Check("clean", len(found), findings))
+
+    def _inside(self, path: Path) -> str:
+        folder = next(folder for folder in self.folders if path.is_relative_to(folder))
+        return str(path.relative_to(folder))
+
     def _hold(self, check: Check) -> TraceCheck:
         __tracebackhide__ = True
         self.findings += check.findings
@@ -149,6 +188,15 @@ class CheckFactory:
         else:
             return TraceCheck([_folder(target)], expected, None, self._evidence)
         return TraceCheck(folders, known if expected is None else expected, writes, self._evidence)
+
+
+def _place(finding: Finding) -> str:
+    """Where it was found, as the findings of marks tell it."""
+    name = os.path.basename(finding.file or "")
+    place = [f"byte {finding.byte}"] * (finding.byte is not None) + [f"event {finding.event}"] * (
+        finding.event is not None
+    )
+    return "".join(f"{part}: " for part in (name, ", ".join(place)) if part)
 
 
 def _folder(target: object) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_gputrace.traces.trace import Trace, open_trace
+    from pytest_gputrace.traces.trace import Device, Trace, open_trace
 
-__all__ = ["Trace", "open_trace"]
+__all__ = ["Device", "Trace", "open_trace"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,11 +22,15 @@ NO_ID = -1
 
 
 class Arguments(msgspec.Struct, gc=False, frozen=True):
-    """The arguments that place an event: which launch, which device and stream."""
+    """The arguments that place an event: which launch, which device and stream; and how much it moves.
 
-    correlation: int = NO_ID
-    device: int | str = NO_ID
-    stream: int | str = NO_ID
+    Of any type: what is neither a whole number nor a text counts as none.
+    """
+
+    correlation: Any = NO_ID
+    device: Any = NO_ID
+    stream: Any = NO_ID
+    bytes: Any = NO_ID
 
 
 _NO_ARGUMENTS = Arguments()
@@ -61,7 +65,8 @@ class Columns:
     ``phase``, ``category`` and ``name`` number the texts in ``phases``, ``categories`` and ``names``. ``ts_us`` and
     ``dur_us`` are microseconds as they stand in the file, NaN where there are none. ``pid``, ``tid`` and ``flow`` (the
     event's ``id``) are the file's numbers; a text is numbered in ``ids``, as ``-2 - index``, and `NO_ID` means none. So
-    do ``correlation``, ``device`` and ``stream``, from the arguments.
+    do ``correlation``, ``device``, ``stream`` and ``size`` (``bytes``), from the arguments. ``gpu_us`` is what a SuperBench
+    event list says of the GPU's time, ``calls`` how often a tree's node was called; both are None in other formats.
     """
 
     phase: NDArray[np.int32]
@@ -75,10 +80,13 @@ class Columns:
     correlation: NDArray[np.int64]
     device: NDArray[np.int64]
     stream: NDArray[np.int64]
+    size: NDArray[np.int64]
     phases: list[str]
     categories: list[str]
     names: list[str]
     ids: list[str]
+    gpu_us: NDArray[np.float64] | None = None
+    calls: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ts_us)
@@ -93,7 +101,7 @@ class Columns:
 # In the order of the columns.
 _TEXTS = ("ph", "cat", "name")
 _NUMBERS = ("ts", "dur")
-_IDS = ("pid", "tid", "id", "args.correlation", "args.device", "args.stream")
+_IDS = ("pid", "tid", "id", "args.correlation", "args.device", "args.stream", "args.bytes")
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(_TEXTS, np.int32), **dict.fromkeys(_NUMBERS, np.float64), **dict.fromkeys(_IDS, np.int64)
 }  # fmt: skip
@@ -139,10 +147,10 @@ class EventBuilder:
                     return numbers
         return np.fromiter(map(self._number, values), np.int64, len(values))
 
-    def _number(self, value: int | str) -> int:
-        if isinstance(value, int) and -1 <= value < 2**63:
+    def _number(self, value: Any) -> int:
+        if type(value) is int and -1 <= value < 2**63:
             return value
-        return -2 - self._ids[str(value)]
+        return -2 - self._ids[str(value)] if type(value) in (int, str) else NO_ID
 
 
 def from_any(event: Any) -> tuple[Event, list[str]]:
@@ -161,8 +169,7 @@ def from_any(event: Any) -> tuple[Event, list[str]]:
             odd.append(f"{key!r} is {_called(value)}")
     arguments = event.get("args")
     if isinstance(arguments, dict):
-        ids = {key: arguments[key] for key in ("correlation", "device", "stream") if type(arguments.get(key)) is int}
-        values["args"] = Arguments(**ids)
+        values["args"] = Arguments(**{key: arguments[key] for key in Arguments.__struct_fields__ if key in arguments})
     elif arguments is not None:
         odd.append(f"'args' is {_called(arguments)}")
     return Event(**values), odd

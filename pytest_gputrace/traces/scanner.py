@@ -239,7 +239,7 @@ class Scanner:
     def _close(self, position: int) -> None:
         frame = self.stack.pop()
         in_list = len(self.stack) == 1 and self.stack[0].is_events
-        if in_list and frame.bracket == "{" and "name" not in self.fields:
+        if in_list and frame.bracket == "{" and not self.fields.keys() & {"name", "ph"}:
             self._note("event", position, f"an event without a name; {_EXPECTED}")
         self._end_value(position + 1)
 

@@ -52,7 +52,7 @@ def _quickly(text: str) -> tuple[Document | None, bool]:
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         return None, False
     names = [EventName(*(_text(event.get(key)) for key in EventName._fields)) for event in events]
-    if events is value and any(name.name is None for name in names):
+    if events is value and any(name.name is None and name.ph is None for name in names):
         return None, False
     return Document(events=len(events), names=names), False
 

@@ -2,133 +2,113 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from pytest_gputrace.traces.arguments import Source, arguments
 from pytest_gputrace.traces.blocks import Blocks
-from pytest_gputrace.traces.columns import Columns, Event, EventBuilder, from_any
-from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
-from pytest_gputrace.traces.scanner import Problem
-from pytest_gputrace.traces.strict import parse
-from pytest_gputrace.traces.suspicion import KeyPatterns, may_hide_something
+from pytest_gputrace.traces.devices import Device, devices
+from pytest_gputrace.traces.opening import Opening
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Trace", "open_trace"]
+    from pytest_gputrace.traces.columns import Columns
+    from pytest_gputrace.traces.formats import Format
+    from pytest_gputrace.traces.scanner import Problem
 
-_DECODER = msgspec.json.Decoder(list[Event])
+__all__ = ["Device", "Trace", "open_trace"]
+
+# With such a problem the text was not read to its end, or not all that is in it is in the columns.
+_NOT_WHOLE = frozenset({"empty", "cut", "grammar", "second", "trailing", "root", "gzip", "large"})
 
 
 @dataclass(frozen=True)
 class Trace:
     """What one file holds.
 
-    ``metadata`` is the root without its events (empty for a list), ``base_time_ns`` what times count from, None where
-    the file does not say. ``problems`` are those of the text, each with its byte and event; events that stand before
-    the first one that cannot be read are in ``events`` all the same.
+    ``format`` is told from the content. ``metadata`` is the root without its events: empty for a list, the device map
+    for a Proton tree. ``base_time_ns`` is what times count from, None where the file does not say. ``problems`` are
+    those of the text, the first of each kind, with its byte and event; events that stand before the first one that
+    cannot be read are in ``events`` all the same. ``whole`` is whether the text was read to its end and nothing of it
+    is missing; ``size_bytes`` is how much text there is, inflated, as far as it was read.
     """
 
     path: Path
+    format: Format
     metadata: dict[str, Any]
     base_time_ns: int | None
     events: Columns
     problems: tuple[Problem, ...]
+    whole: bool
+    size_bytes: int
+    _source: Source = field(repr=False, compare=False)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that ``distributedInfo`` names; None where it names none."""
+        return _whole_number(self.metadata.get("distributedInfo"), "rank")
+
+    @property
+    def world_size(self) -> int | None:
+        """The number of ranks that ``distributedInfo`` names; None where it names none."""
+        return _whole_number(self.metadata.get("distributedInfo"), "world_size")
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The GPUs that the file lists, whether or not they have events."""
+        return devices(self.metadata)
+
+    def arguments(self, rows: Sequence[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The arguments of some events, by row, in the order of the file: one pass over it, decoding what is asked for.
+
+        Those of a Proton tree's node are its metrics, those of SuperBench's records what no column holds.
+
+        Raises:
+            IndexError: there is no such row.
+            OSError: the file cannot be read.
+            ValueError: the file has changed since it was opened.
+        """
+        return arguments(self._source, self.events, rows)
 
 
-def open_trace(path: str | os.PathLike[str]) -> Trace:
-    """Read a Chrome trace (Kineto, Proton, VizTracer), plain or compressed by gzip; the content decides.
+def open_trace(
+    path: str | os.PathLike[str], *, max_bytes: int | None = None, progress: Callable[[int], None] | None = None
+) -> Trace:
+    """Read a trace of Kineto, Proton, VizTracer or SuperBench, plain or compressed by gzip; the content decides.
 
-    Memory is that of the columns, of one run of events as text, and of the text around the list of events.
+    Memory is that of the columns, of one run of events as text, and of the text around the list of events; a Proton
+    tree is held whole. Of the text, inflated, no more than ``max_bytes`` are read. ``progress`` is called on the way
+    with the bytes of the file that were read since it was last.
 
     Raises:
         OSError: the file cannot be read.
     """
     path = Path(path)
-    blocks = Blocks(path)
-    reader = _Reader()
-    reader.read(Pieces(iter(blocks), _DECODER))
-    problems = sorted([*blocks.problems, *reader.problems], key=lambda problem: problem.byte)
-    base = reader.metadata.get("baseTimeNanoseconds")
+    stamp = Source.stamp_of(path.stat())
+    opening = Opening(Blocks(path, max_bytes=max_bytes, progress=progress))
+    opening.read()
+    problems = tuple(opening.problems)
     return Trace(
         path=path,
-        metadata=reader.metadata,
-        base_time_ns=base if type(base) is int else None,
-        events=reader.builder.columns(),
-        problems=tuple(problems),
+        format=opening.format,
+        metadata=opening.metadata,
+        base_time_ns=_base(opening.metadata),
+        events=opening.columns,
+        problems=problems,
+        whole=not any(problem.kind in _NOT_WHOLE for problem in problems),
+        size_bytes=opening.size_bytes,
+        _source=Source(path, stamp, opening.runs, opening.records),
     )
 
 
-class _Reader:
-    """Puts a trace together from its pieces, and judges each."""
-
-    def __init__(self) -> None:
-        self.builder = EventBuilder()
-        self.metadata: dict[str, Any] = {}
-        self.problems: list[Problem] = []
-        self._patterns = KeyPatterns()
-
-    def read(self, pieces: Pieces) -> None:
-        try:
-            for text, byte, events in pieces.runs():
-                self._judge(pieces, text, byte, len(events))
-                self._add(events, byte)
-        except NoEvents as whole:
-            self.problems += parse(_decoded(whole.text)).problems
-        except Unreadable as broken:
-            if pieces.head:
-                self.problems += parse(_decoded(pieces.head + b"[]}")).problems
-            self._note(pieces, broken.text, broken.byte, end=b"")
-        else:
-            self._surroundings(pieces)
-
-    def _judge(self, pieces: Pieces, text: bytes, byte: int, count: int) -> None:
-        patterns = self._patterns.new(text, count) if count else set()
-        if patterns is None or may_hide_something(text):
-            self._note(pieces, text, byte)
-        elif patterns and self._note(pieces, text, byte):
-            self._patterns.learn(patterns)
-
-    def _note(self, pieces: Pieces, text: bytes, byte: int, end: bytes | None = None) -> bool:
-        """Note what the strict reader finds in some events, where it stands in the file; whether that is nothing."""
-        before, after = (b'{"traceEvents": [', b"]}") if pieces.head else (b"[", b"]")
-        found = parse(_decoded(before + text + (after if end is None else end))).problems
-        first = self.builder.count
-        self.problems += [
-            replace(
-                problem,
-                byte=problem.byte - len(before) + byte,
-                event=None if problem.event is None else problem.event + first,
-            )
-            for problem in found
-        ]
-        return not found
-
-    def _add(self, events: list[Any], byte: int) -> None:
-        if events and not isinstance(events[0], Event):
-            read = [from_any(event) for event in events]
-            for index, (_, odd) in enumerate(read, self.builder.count):
-                self.problems += [Problem("type", f"event {index}: {what}", byte, index) for what in odd]
-            events = [event for event, _ in read]
-        self.builder.add(events)
-
-    def _surroundings(self, pieces: Pieces) -> None:
-        """Judge and keep what stands around the list of events."""
-        text = pieces.head + (b"[]" if pieces.closed else b"[")
-        split, text = len(text), text + pieces.tail
-        document = parse(_decoded(text))
-        self.problems += [
-            replace(problem, byte=problem.byte + pieces.tail_byte - split) if problem.byte >= split else problem
-            for problem in document.problems
-        ]
-        if not document.problems and pieces.head:
-            self.metadata = json.loads(text)
-            del self.metadata["traceEvents"]
+def _base(metadata: dict[str, Any]) -> int | None:
+    base = _whole_number(metadata, "baseTimeNanoseconds")
+    return _whole_number(metadata.get("viztracer_metadata"), "baseTimeNanoseconds") if base is None else base
 
 
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
+def _whole_number(owner: Any, key: str) -> int | None:
+    value = owner.get(key) if isinstance(owner, dict) else None
+    return value if type(value) is int else None

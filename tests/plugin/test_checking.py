@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace import Capture, ExportResult, export_events
-from pytest_gputrace.fakes import Cluster
+from pytest_gputrace.fakes import Cluster, FakeTrace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def test_message(tmp_path: Path, gputrace_check: CheckFactory) -> None:
     write(tmp_path, "a.json", [A], ', {"name": "x", "t": NaN}')
     assert message(gputrace_check(tmp_path).finite) == (
         f"finite: 1 found in {tmp_path}\n"
-        '  GT102 a.json (fp16 on node0 rank 0): byte 69, event 1 ("x"): NaN: JSON has no such number; write null'
+        '  GT204 a.json (fp16 on node0 rank 0): byte 69, event 1 ("x"): NaN: JSON has no such number; write null'
     )
     assert message(gputrace_check(tmp_path, [A, B]).complete).splitlines() == [
         f"complete: 2 found in {tmp_path}",
@@ -102,7 +102,7 @@ def test_complete_of_nothing_fails(tmp_path: Path, gputrace_check: CheckFactory)
 def test_warnings_do_not_fail(tmp_path: Path, gputrace_check: CheckFactory) -> None:
     (tmp_path / "a.json").write_text(r'[{"name": "C:\temp\new"}]', encoding="utf-8")
     check = gputrace_check(tmp_path).valid()
-    assert [finding.code for finding in check.findings] == ["GT101"]
+    assert [finding.code for finding in check.findings] == ["GT217"]
 
 
 def test_others(tmp_path: Path, gputrace_check: CheckFactory) -> None:
@@ -205,3 +205,32 @@ def test_the_traceback_ends_in_the_test(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E * AssertionError: valid: 1 found in *", "E * GT100 valid: not checked*"])
     assert "checking.py" not in result.stdout.str()
+
+
+def test_clean_holds_files_to_the_rules_about_traces(tmp_path: Path, gputrace_check: CheckFactory) -> None:
+    FakeTrace().write(tmp_path / "good.json")
+    gputrace_check(tmp_path).clean(expect_gpu=True)
+    trace = FakeTrace()
+    kernel = trace.index(ph="X", cat="kernel")
+    trace.events[kernel]["dur"] = -1
+    trace.write(tmp_path / "bad.json")
+    assert message(gputrace_check(tmp_path).clean) == (
+        f"clean: 1 found in {tmp_path}\n"
+        f'  GT301 bad.json: event {kernel}: "{trace.events[kernel]["name"]}" lasts -1 us; '
+        f"1 of {len(trace.events)} events: -1 means that it never ended"
+    )
+    gputrace_check(tmp_path).clean(ignore=["GT301"]).clean(select=["GT2"])
+
+
+def test_clean_sees_the_files_as_a_set(tmp_path: Path, gputrace_check: CheckFactory) -> None:
+    FakeTrace(rank=0, world_size=2).write(tmp_path / "rank0.json")
+    assert "1 of 2 ranks have no file: 1" in message(gputrace_check(tmp_path).clean, expect_ranks=2)
+
+
+def test_clean_of_nothing_fails(tmp_path: Path, gputrace_check: CheckFactory) -> None:
+    assert "GT100 clean: not checked, nothing was looked at" in message(gputrace_check(tmp_path).clean)
+
+
+def test_clean_refuses_a_code_that_no_rule_has(tmp_path: Path, gputrace_check: CheckFactory) -> None:
+    with pytest.raises(pytest.UsageError, match="clean: no rule has the code or name 'GT999'"):
+        gputrace_check(tmp_path).clean(ignore=["GT999"])

@@ -56,7 +56,7 @@ def test_everything_that_can_be_said() -> None:
         lost=["c0 on node1 rank 1"],
         findings=[
             {"code": "GT106", "message": "no file holds it"},
-            {"code": "GT101", "message": "x.json: byte 3: cut"},
+            {"code": "GT202", "message": "x.json: byte 3: cut"},
         ],
         unchecked=["finite"],
         legacy={"there": 2, "looked_at": 2, "equal": 1, "proved": False},
@@ -73,7 +73,7 @@ def test_everything_that_can_be_said() -> None:
             not checked, there was nothing to look at: finite
             legacy files: 1 of 2 equal to a kept capture (not checked: which one was written last)
             problems:
-              GT101 x.json: byte 3: cut
+              GT202 x.json: byte 3: cut
             injected: equal_hosts(), sigkill(at='start')
             workers: 1 of 2 did not return:
               node1 rank 1: killed by SIGKILL

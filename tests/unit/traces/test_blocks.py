@@ -80,6 +80,42 @@ class TestWhatIsWrong:
         assert read(tmp_path / "a.json") == (b"", [("empty", 0)], [])
 
 
+@pytest.mark.usefixtures("block_bytes")
+@pytest.mark.parametrize("zipped", [False, True])
+class TestALimit:
+    def file(self, tmp_path: Path, zipped: bool) -> Path:
+        path = tmp_path / ("a.json.gz" if zipped else "a.json")
+        path.write_bytes(gzip.compress(TEXT) if zipped else TEXT)
+        return path
+
+    @pytest.mark.parametrize("limit", [0, 1, 1000, len(TEXT) - 1])
+    def test_no_more_is_read_than_was_asked_for(self, limit: int, zipped: bool, tmp_path: Path) -> None:
+        blocks = Blocks(self.file(tmp_path, zipped), max_bytes=limit)
+        assert b"".join(blocks) == TEXT[:limit]
+        [problem] = blocks.problems
+        assert (problem.kind, problem.byte) == ("large", limit)
+        assert f"more text than the {limit} bytes" in problem.message
+
+    def test_a_text_as_long_as_the_limit_is_fine(self, zipped: bool, tmp_path: Path) -> None:
+        blocks = Blocks(self.file(tmp_path, zipped), max_bytes=len(TEXT))
+        assert b"".join(blocks) == TEXT
+        assert blocks.problems == []
+
+    def test_the_bytes_that_were_read_are_told_on_the_way(self, zipped: bool, tmp_path: Path) -> None:
+        path = self.file(tmp_path, zipped)
+        told: list[int] = []
+        for _ in Blocks(path, progress=told.append):
+            assert told
+        assert sum(told) == path.stat().st_size
+
+
+def test_a_stream_that_inflates_without_end_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"[" + b" " * 30_000_000))
+    told: list[int] = []
+    blocks = Blocks(tmp_path / "a.json.gz", max_bytes=100, progress=told.append)
+    assert list(map(len, blocks)) == [100]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 400), bits=st.integers(1, 255), members=st.integers(1, 3))
 def test_a_damaged_stream_never_gives_more_than_its_text_unseen(

@@ -1,0 +1,79 @@
+"""GT306: a kernel cannot begin before the call that launched it. Where many do, the GPU's clock is off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_gputrace.checks.rule import Hit, Looked
+from pytest_gputrace.checks.words import us
+from pytest_gputrace.traces import vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pytest_gputrace.checks.rule import Settings
+    from pytest_gputrace.checks.view import View
+
+__all__ = ["kernel_before_launch", "launch_gaps"]
+
+_PROTON_FLOW = "launch->kernel"
+# A clock that is off shifts every kernel alike, whatever the time a kernel waits in its queue.
+_MANY = 0.9
+_FEWEST_FOR_DRIFT = 16
+_FEWEST_FOR_SHIFT = 4
+
+
+def launch_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The rows of work whose launch is known, and how long after it began each began (microseconds)."""
+    columns = view.columns
+    if view.trace.format == "proton":
+        return _proton_gaps(view)
+    paired = view.launched_by >= 0
+    rows = view.work[paired]
+    gaps = columns.ts_us[rows] - columns.ts_us[view.launched_by[paired]]
+    known = ~np.isnan(gaps)
+    return rows[known], gaps[known]
+
+
+def _proton_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Proton has no correlation ids: an arrow leads from each launch to its kernel, one id a launch."""
+    columns = view.columns
+    arrows = vocabulary.named(columns, lambda name: name == _PROTON_FLOW)
+    begins = np.flatnonzero(arrows & vocabulary.of_phase(columns, "s"))
+    ends = np.flatnonzero(arrows & vocabulary.of_phase(columns, "f"))
+    if not len(begins) or not len(ends):
+        return ends[:0], columns.ts_us[:0]
+    ids, place = np.unique(columns.flow[begins], return_index=True)
+    at = np.minimum(np.searchsorted(ids, columns.flow[ends]), len(ids) - 1)
+    paired = ids[at] == columns.flow[ends]
+    rows = ends[paired]
+    return rows, columns.ts_us[rows] - columns.ts_us[begins[place[at[paired]]]]
+
+
+def kernel_before_launch(view: View, settings: Settings) -> Looked:
+    """Say which kernels, how far at most and in the middle, and whether all are shifted alike."""
+    rows, gaps = launch_gaps(view)
+    looked = Looked(len(rows))
+    early = gaps < -settings.causality_tolerance_us
+    if not early.any():
+        return looked
+    first = rows[early][0]
+    largest, median = -float(gaps[early].min()), -float(np.median(gaps[early]))
+    what = f"{view.name(first)} begins {us(-float(gaps[early][0]))} before its launch; {int(early.sum())} of {len(rows)} do"
+    size = f"largest {us(largest)}, median {us(median)}"
+    looked.hits.append(Hit(f"{what} ({size}): {_cause(view.columns.ts_us[rows], gaps, early)}", int(first)))
+    return looked
+
+
+def _cause(times: NDArray[np.float64], gaps: NDArray[np.float64], early: NDArray[np.bool_]) -> str:
+    if len(gaps) >= _FEWEST_FOR_DRIFT and np.ptp(times) > 0:
+        slope, offset = np.polyfit(times - times.min(), gaps, 1)
+        drift = abs(slope) * float(np.ptp(times))
+        spread = float(np.percentile(np.abs(gaps - (offset + slope * (times - times.min()))), 90))
+        if drift > 4 * spread and drift > 1:
+            return f"the GPU's clock drifts against the host's, {abs(slope) * 1e6:.3g} us in a second"
+    if len(gaps) >= _FEWEST_FOR_SHIFT and early.mean() >= _MANY:
+        return "the GPU's clock is behind the host's by a constant"
+    return "times of these kernels cannot be right"

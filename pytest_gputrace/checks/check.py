@@ -1,0 +1,160 @@
+"""Check trace files: find them, run the rules on each, in several processes where asked, then on all of them as a set."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.checks.one import Checked, check_one, finding, unreadable
+from pytest_gputrace.checks.outcome import Progress, Report
+from pytest_gputrace.checks.rule import Settings
+from pytest_gputrace.checks.rules import RULES
+from pytest_gputrace.checks.search import search
+from pytest_gputrace.checks.workers import claim
+from pytest_gputrace.errors import SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pytest_gputrace.checks.outcome import Ignored
+    from pytest_gputrace.checks.search import Found
+
+__all__ = ["check", "judge", "known_codes"]
+
+
+def check(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    expect_ranks: int | None = None,
+    expect_gpu: bool = False,
+    jobs: int = 1,
+    max_bytes: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """Hold trace files to every rule, each by itself and all of them as a set.
+
+    Args:
+        paths: files and folders; see `pytest_gputrace.checks.search.search` for what of a folder is read.
+        select: codes of rules, or their beginnings (``GT3``); all when left out.
+        ignore: codes to leave out of these.
+        expect_ranks: how many ranks each recording must have. Without it a missing rank is told as information where
+            the files say how many there were.
+        expect_gpu: a trace without anything of a GPU is an error.
+        jobs: how many files are read at a time, each in a process of its own; 0 for one a core.
+        max_bytes: read no further than this into the text of a file, inflated.
+        progress: called now and then, with how far the check is.
+
+    Raises:
+        UnknownPathError: a path does not exist.
+        SelectionError: no rule has a code that is selected or ignored.
+    """
+    settings = Settings(known_codes(select), known_codes(ignore), expect_ranks, expect_gpu, max_bytes)
+    found, ignored = search(paths)
+    return judge(found, settings, jobs=jobs, ignored=ignored, progress=progress)
+
+
+def judge(
+    found: Sequence[Found],
+    settings: Settings,
+    *,
+    jobs: int = 1,
+    ignored: Sequence[Ignored] = (),
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """The same for files that were found already."""
+    checked = _all(found, settings, jobs or os.cpu_count() or 1, _Bar(found, progress))
+    facts = [each.facts for each in checked]
+    findings, looked_at = [], {}
+    for code, rule in RULES.items():
+        if rule.compare is not None and settings.wants(code):
+            looked = rule.compare(facts, settings)
+            looked_at[code] = looked.at
+            findings += [finding(rule, hit) for hit in looked.hits]
+    return Report(tuple(each.report for each in checked), tuple(findings), looked_at, tuple(ignored))
+
+
+def known_codes(codes: Sequence[str]) -> tuple[str, ...]:
+    """Codes, beginnings of codes and names of rules, as codes.
+
+    Raises:
+        SelectionError: no rule has one of them.
+    """
+    names = {rule.name: code for code, rule in RULES.items()}
+    wanted = tuple(names.get(code, code.upper()) for code in codes)
+    for code, given in zip(wanted, codes, strict=True):
+        if not code or not any(known.startswith(code) for known in RULES):
+            raise SelectionError(f"no rule has the code or name {given!r}; all of them: gputrace rules GT")
+    return wanted
+
+
+def _all(found: Sequence[Found], settings: Settings, jobs: int, bar: _Bar) -> list[Checked]:
+    alone = jobs == 1 or len(found) < 2
+    done = dict(_one_by_one(found, settings, bar) if alone else _at_once(found, settings, jobs, bar))
+    return [done[index] for index in range(len(found))]
+
+
+def _one_by_one(found: Sequence[Found], settings: Settings, bar: _Bar) -> Iterator[tuple[int, Checked]]:
+    for index, file in enumerate(found):
+        yield index, check_one(file, settings, bar.reading(file))
+        bar.done(file)
+
+
+def _at_once(found: Sequence[Found], settings: Settings, jobs: int, bar: _Bar) -> Iterator[tuple[int, Checked]]:
+    # Not forked: the caller may have threads. The largest first, so that no process is left with it at the end.
+    context = multiprocessing.get_context("spawn")
+    order = sorted(range(len(found)), key=lambda index: -_size(found[index]))
+    with ProcessPoolExecutor(min(jobs, len(found)), mp_context=context) as pool:
+        waiting = {pool.submit(check_one, found[index], settings): index for index in order}
+        for future in as_completed(waiting):
+            index = waiting[future]
+            try:
+                yield index, future.result()
+            except BrokenProcessPool:
+                why = (
+                    "the process that read it, or one beside it, was killed; out of memory? Try --jobs 1 or --max-bytes"
+                )
+                file = found[index]
+                yield index, unreadable(file, claim(file.path, file.inside), why, settings)
+            bar.done(found[index])
+
+
+class _Bar:
+    """Counts files and bytes for whoever watches."""
+
+    def __init__(self, found: Sequence[Found], watcher: Callable[[Progress], None] | None) -> None:
+        self._watcher = watcher
+        self._files, self._bytes = len(found), sum(map(_size, found)) if watcher else 0
+        self._done_files = self._done_bytes = 0
+
+    def reading(self, file: Found) -> Callable[[int], None] | None:
+        if self._watcher is None:
+            return None
+        read = 0
+
+        def more(count: int) -> None:
+            nonlocal read
+            read += count
+            self._tell(file, read)
+
+        return more
+
+    def done(self, file: Found) -> None:
+        self._done_files += 1
+        self._done_bytes += _size(file) if self._watcher else 0
+        self._tell(file, 0)
+
+    def _tell(self, file: Found, read: int) -> None:
+        if self._watcher is not None:
+            self._watcher(Progress(self._done_files, self._files, self._done_bytes + read, self._bytes, file.path.name))
+
+
+def _size(file: Found) -> int:
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,148 @@
+"""Rules about flows, ids, phases and ranges that do not close (family D, F): what viewers link wrongly or drop."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_gputrace.checks.rule import Hit, Looked
+from pytest_gputrace.checks.words import more, shown
+from pytest_gputrace.traces import vocabulary
+from pytest_gputrace.traces.columns import NO_ID
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pytest_gputrace.checks.rule import Settings
+    from pytest_gputrace.checks.view import View
+
+__all__ = ["flow_ends_first", "odd_id", "open_range", "repeated_flow_start", "unknown_phase"]
+
+_PHASES = frozenset("BEXIiCbneSTpFstfPNODMVvRc()")
+# Launch and kernel are paired by these too; that is another rule's.
+_LAUNCH_FLOWS = ("ac2g", "async_cpu_to_gpu")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_ROUNDING_US = 0.01
+
+
+def repeated_flow_start(view: View, settings: Settings) -> Looked:
+    """GT310: two arrows begin under one id, so viewers join what does not belong together."""
+    if view.trace.format != "kineto":  # Proton repeats the begin for each kernel of a launch
+        return Looked(0)
+    columns = view.columns
+    rows = np.flatnonzero(vocabulary.of_phase(columns, "s"))
+    looked = Looked(len(rows))
+    keys = _keys(view, rows)
+    _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    if len(rows) and counts.max() > 1:
+        row = int(rows[first[np.argmax(counts)]])
+        what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} begins {counts.max()} times"
+        looked.hits.append(Hit(f"{what}{more(int((counts > 1).sum()))}; viewers join arrows of one id", row))
+    return looked
+
+
+def flow_ends_first(view: View, settings: Settings) -> Looked:
+    """GT311: an arrow that ends before it begins; viewers drop it in silence."""
+    columns = view.columns
+    launch = vocabulary.of_category(columns, lambda category: category in _LAUNCH_FLOWS)
+    others = ~launch if len(view.work) else np.ones(len(columns), np.bool_)
+    begins = np.flatnonzero(vocabulary.of_phase(columns, "s") & others)
+    ends = np.flatnonzero(vocabulary.of_phase(columns, "f") & others)
+    if not len(begins) or not len(ends):
+        return Looked(0)
+    keys, inverse = np.unique(_keys(view, np.concatenate([begins, ends])), axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    earliest = np.full(len(keys), np.inf)
+    np.fmin.at(earliest, inverse[: len(begins)], columns.ts_us[begins])
+    begun = earliest[inverse[len(begins) :]]
+    looked = Looked(int(np.isfinite(begun).sum()))
+    early = ends[
+        np.isfinite(begun) & (columns.ts_us[ends] < begun - np.maximum(_ROUNDING_US, 4 * np.spacing(np.abs(begun))))
+    ]
+    if len(early):
+        row = int(early[0])
+        what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} ends before it begins"
+        looked.hits.append(Hit(f"{what}{more(len(early))}; viewers drop such arrows", row))
+    return looked
+
+
+def odd_id(view: View, settings: Settings) -> Looked:
+    """GT312: ids that viewers read as other ones, or that contradict the arguments beside them."""
+    columns, work = view.columns, view.work
+    looked = Looked(int((columns.pid != NO_ID).sum() + (columns.flow != NO_ID).sum()))
+    if view.trace.format == "kineto":
+        for argument, lane in (("device", "pid"), ("stream", "tid")):
+            told, placed = getattr(columns, argument)[work], getattr(columns, lane)[work]
+            wrong = work[(told != NO_ID) & (told != placed)]
+            _note(looked, view, wrong, f"args.{argument} is another than its {lane}")
+    for lane in ("pid", "tid"):
+        _note(
+            looked, view, np.flatnonzero(getattr(columns, lane) >= 2**31), f"{lane} above 2^31, which viewers cut off"
+        )
+    _note(
+        looked, view, np.flatnonzero(columns.flow > 2**53), "id above 2^53, which JavaScript cannot tell from the next"
+    )
+    texts = np.array([_HEXADECIMAL.fullmatch(text) is None and not _is_integer(text) for text in columns.ids], np.bool_)
+    flows = np.flatnonzero((columns.flow < NO_ID) & vocabulary.of_phase(columns, "stf"))
+    if len(flows):
+        _note(
+            looked,
+            view,
+            flows[texts[-2 - columns.flow[flows]]],
+            "a flow id that is a text and no 0x number; viewers refuse it",
+        )
+    return looked
+
+
+def unknown_phase(view: View, settings: Settings) -> Looked:
+    """GT313: an event whose phase is none of the format's."""
+    if view.trace.format in ("superbench", "proton-tree"):
+        return Looked(0)
+    columns = view.columns
+    looked = Looked(len(columns))
+    known = np.array([phase in _PHASES for phase in columns.phases], np.bool_)
+    rows = np.flatnonzero(~known[columns.phase]) if len(known) else columns.phase[:0]
+    if len(rows):
+        phase = columns.phases[columns.phase[rows[0]]]
+        what = f"ph is {shown(phase)}" if phase else "no ph"
+        looked.hits.append(
+            Hit(f"{view.name(int(rows[0]))}: {what}{more(len(rows))}; viewers drop the event", int(rows[0]))
+        )
+    return looked
+
+
+def open_range(view: View, settings: Settings) -> Looked:
+    """GT314: ranges that begin (B) and never end (E), or the reverse."""
+    columns = view.columns
+    rows = np.flatnonzero(vocabulary.of_phase(columns, "BE"))
+    looked = Looked(len(rows))
+    if not len(rows) or not view.trace.whole:
+        return Looked(0)
+    signs = np.where(vocabulary.of_phase(columns, "B")[rows], 1, -1)
+    lanes, inverse = np.unique(np.stack([columns.pid[rows], columns.tid[rows]]), axis=1, return_inverse=True)
+    balance = np.bincount(inverse.reshape(-1), weights=signs, minlength=lanes.shape[1])
+    if balance.any():
+        begun, ended = int(balance[balance > 0].sum()), -int(balance[balance < 0].sum())
+        looked.hits.append(Hit(f"{begun} ranges begin (ph B) and never end, {ended} end (ph E) and never begin"))
+    return looked
+
+
+def _note(looked: Looked, view: View, rows: NDArray[np.intp], what: str) -> None:
+    if len(rows):
+        looked.hits.append(Hit(f"{view.name(int(rows[0]))}: {what}{more(len(rows))}", int(rows[0])))
+
+
+def _keys(view: View, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """What a viewer joins arrows by: category, name and id, one line an event."""
+    columns = view.columns
+    return np.stack([columns.category[rows].astype(np.int64), columns.name[rows], columns.flow[rows]], axis=1)
+
+
+def _category(view: View, row: int) -> str:
+    return shown(view.columns.categories[view.columns.category[row]])
+
+
+def _is_integer(text: str) -> bool:
+    return text.lstrip("-").isascii() and text.lstrip("-").isdigit()

@@ -1,0 +1,37 @@
+"""What the commands share about where they print: standard output that may be closed, colours, versions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+from typing import TextIO
+
+__all__ = ["has_colours", "is_terminal", "package_version", "say"]
+
+
+def say(text: str) -> None:
+    """Print to standard output; a reader that has seen enough (``gputrace rules | head``) is no error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at ``stream``, on a terminal that can redraw a line."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether text for ``stream`` may be coloured; any ``NO_COLOR`` that is not empty forbids it."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
+def package_version(package: str) -> str:
+    """The version that is installed; empty when none is."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

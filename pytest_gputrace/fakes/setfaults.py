@@ -1,0 +1,189 @@
+"""Faults of many files as one: ranks that are missing, double, empty, out of step, or not of one job."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.fakes.gpufaults import bare
+from pytest_gputrace.fakes.traceedit import drop_gpu_work, gpu_rows
+from pytest_gputrace.fakes.tracefault import Case, fault, of_set
+from pytest_gputrace.fakes.traces import FakeTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__: list[str] = []
+
+_QUARTER_YEAR_S = 7_889_238  # Kineto's base is the time floored to a multiple of this
+_SECONDS_INTO_IT = 60.0
+
+
+def _rank(rank: int, world_size: int = 2, **more: Any) -> FakeTrace:
+    return FakeTrace(rank=rank, world_size=world_size, **{"steps": 2, "kernels_per_step": 2, **more})
+
+
+def _files(traces: Mapping[str, FakeTrace]) -> dict[str, Any]:
+    return {name: trace.text().encode() for name, trace in traces.items()}
+
+
+def _ranks(*traces: FakeTrace) -> dict[str, Any]:
+    """One file a rank, named after the rank inside."""
+    return _files({f"rank{trace.document['distributedInfo']['rank']}.json": trace for trace in traces})
+
+
+def _moved(trace: FakeTrace, by_us: float) -> FakeTrace:
+    for row in trace.events:
+        row["ts"] = round(row["ts"] + by_us, 3)
+    return trace
+
+
+def _from_base(trace: FakeTrace, base_ns: int, first_us: float) -> FakeTrace:
+    """The trace with another base, whose first operation begins so long after it."""
+    trace.document["baseTimeNanoseconds"] = base_ns
+    return _moved(trace, first_us - trace.events[trace.index(cat="user_annotation")]["ts"])
+
+
+@fault("set", near="all three", filename="run")
+def missing_rank() -> Case:
+    """Of a world of three, ranks 0 and 2 are there."""
+    ranks = _ranks(*(_rank(rank, 3) for rank in range(3)))
+    return of_set({name: ranks[name] for name in ("rank0.json", "rank2.json")}, ranks, rank=1)
+
+
+@fault("set", near="two windows of each rank, one after the other", filename="run")
+def double_rank() -> Case:
+    """Two files are of rank 0, and their times overlap."""
+    bad = {"rank0.a.json": _rank(0), "rank0.b.json": _rank(0, first_step=1), "rank1.json": _rank(1)}
+    windows = {f"rank{rank}.{first}.json": _rank(rank, first_step=first) for rank in (0, 1) for first in (0, 2)}
+    return of_set(_files(bad), _files(windows), rank=0, file="rank0.b.json")
+
+
+@fault("set", near="the folders of two nodes, in which ranks 2 and 3 are local ranks 0 and 1", filename="run")
+def rank_folder_disagrees() -> Case:
+    """The folder of rank 0 holds rank 1's file, and the other way round."""
+    bad = {"rank0/trace.json": _rank(1), "rank1/trace.json": _rank(0)}
+    good = {f"nodes/node{rank // 2}/benchmarks/gpt/rank{rank % 2}/trace.json": _rank(rank, 4) for rank in range(4)}
+    return of_set(_files(bad), _files(good), rank=1, file="rank0/trace.json")
+
+
+@fault("set", near="names with a number that is not the rank: a local one, a step", filename="run")
+def rank_name_disagrees() -> Case:
+    """The file named after rank 1 holds rank 2, and the other way round."""
+    bad = {"rank0.json": _rank(0, 3), "rank1.json": _rank(2, 3), "rank2.json": _rank(1, 3)}
+    good = {f"node{rank}/torch-profiler-sb-gpt2-0.step{8 + rank}.json": _rank(rank, 3) for rank in range(3)}
+    return of_set(_files(bad), _files(good), rank=2, file="rank1.json")
+
+
+@fault("set", near="two ranks in containers: same process id, same device, same steps", filename="run")
+def same_capture() -> Case:
+    """One capture is there twice, once compressed under another name."""
+    bad = _ranks(_rank(0), _rank(1))
+    copy = "copy-of-rank1.json.gz"
+    other = _rank(1)
+    first = _rank(0).events
+    for row, twin in zip(other.events, first, strict=True):
+        row |= {"pid": twin["pid"], "tid": twin["tid"]}
+        row.get("args", {}).update({key: twin["args"][key] for key in ("device",) if key in row.get("args", {})})
+    other.document["deviceProperties"][0]["id"] = 0
+    bad[copy] = gzip.compress(bad["rank1.json"], mtime=0)
+    return of_set(bad, _ranks(_rank(0), other), rank=1, file=copy)
+
+
+@fault("set", near="no rank is empty", filename="run")
+def empty_rank() -> Case:
+    """Rank 1 recorded nothing, the others are full."""
+    full = [_rank(rank, 3) for rank in range(3)]
+    return of_set(_ranks(full[0], bare(_rank(1, 3)), full[2]), _ranks(*full), rank=1, file="rank1.json")
+
+
+@fault("set", near="all have both", filename="run")
+def rank_without_kernels() -> Case:
+    """Rank 1 has launches and no kernel, the others have both."""
+    full, lost = [_rank(rank, 3) for rank in range(3)], _rank(1, 3)
+    drop_gpu_work(lost, gpu_rows(lost))
+    return of_set(_ranks(full[0], lost, full[2]), _ranks(*full), rank=1, file="rank1.json")
+
+
+@fault("set", near="the same number of other kernels in each", filename="run")
+def uneven_steps() -> Case:
+    """Rank 0 has three steps with kernels, rank 1 two."""
+    bad = _ranks(_rank(0, steps=3), _rank(1, steps=2))
+    good = _rank(1, steps=3)
+    for row in gpu_rows(good):
+        row["name"] = row["name"].replace("sm90_xmma", "sm90_other")
+    return of_set(bad, _ranks(_rank(0, steps=3), good), rank=1, file="rank1.json")
+
+
+@fault("set", near="two are missing on each", filename="run")
+def uneven_completeness() -> Case:
+    """Rank 0 has a kernel for each of eight launches, rank 1 for four."""
+    full, thin = _rank(0, kernels_per_step=4), _rank(1, kernels_per_step=4)
+    both = [_rank(rank, kernels_per_step=4) for rank in range(2)]
+    drop_gpu_work(thin, _in_the_middle(thin, (1, 2)))
+    for trace in both:
+        drop_gpu_work(trace, _in_the_middle(trace, (1,)))
+    return of_set(_ranks(full, thin), _ranks(*both), rank=1, file="rank1.json")
+
+
+def _in_the_middle(trace: FakeTrace, places: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The kernels at these places of both steps, of four kernels each."""
+    kernels = [row for row in gpu_rows(trace) if row["cat"] == "kernel"]
+    return [kernels[step * 4 + place] for step in range(2) for place in places]
+
+
+@fault("set", near="it comes 20 us later, and they still meet", filename="run")
+def clock_skew() -> Case:
+    """Rank 1's clock is 100 us behind: it has left each collective 70 us before rank 0 comes."""
+    return of_set(
+        _ranks(_rank(0), _moved(_rank(1), -100.0)),
+        _ranks(_rank(0), _moved(_rank(1), 20.0)),
+        rank=1,
+        file="rank1.json",
+    )
+
+
+@fault("set", near="the bases differ as much, and the times in the files make up for it", filename="run")
+def quarter_year_apart() -> Case:
+    """Rank 1's base is one step of Kineto's base later, a quarter of a year, with the same times in the file."""
+    step_ns = _QUARTER_YEAR_S * 1_000_000_000
+    first, later = _rank(0), _rank(1)
+    base_ns = first.document["baseTimeNanoseconds"]
+    later.document["baseTimeNanoseconds"] = base_ns + step_ns
+    into_us = _SECONDS_INTO_IT * 1e6
+    good = [
+        _from_base(_rank(0), base_ns, _QUARTER_YEAR_S * 1e6 + into_us),
+        _from_base(_rank(1), base_ns + step_ns, into_us),
+    ]
+    return of_set(_ranks(first, later), _ranks(*good), rank=1, file="rank1.json")
+
+
+@fault("set", near="of one", filename="run")
+def ranks_of_two_runs() -> Case:
+    """Rank 1's file is of a run two hours later."""
+    late = _moved(_rank(1), 7_200e6)
+    return of_set(_ranks(_rank(0), late), _ranks(_rank(0), _rank(1)), rank=1, file="rank1.json")
+
+
+@fault("set", near="one file does not say how large its world is", filename="run")
+def mixed_worlds() -> Case:
+    """Rank 0 is of a world of two, rank 1 of a world of four."""
+    unsaid = _rank(1)
+    unsaid.document["distributedInfo"] = {"rank": 1}
+    return of_set(_ranks(_rank(0), _rank(1, 4)), _ranks(_rank(0), unsaid), rank=1, file="rank1.json")
+
+
+@fault("set", near="no such file", filename="run")
+def rank_outside_world() -> Case:
+    """A file says that it is rank 5 of a world of two."""
+    ranks, stranger = _ranks(_rank(0), _rank(1)), _rank(1)
+    stranger.document["distributedInfo"]["rank"] = 5
+    return of_set({**ranks, **_ranks(stranger)}, ranks, rank=5, file="rank5.json")
+
+
+@fault("set", near="whole", filename="run")
+def cut_rank() -> Case:
+    """Rank 1's file is cut in the middle; the others are whole."""
+    ranks = _ranks(*(_rank(rank, 3) for rank in range(3)))
+    half = ranks["rank1.json"][: len(ranks["rank1.json"]) // 2]
+    return of_set({**ranks, "rank1.json": half}, ranks, rank=1, file="rank1.json")

@@ -1,0 +1,207 @@
+"""Reads the text of a trace, piece by piece: its records go into columns, and what is wrong with it is noted, once a kind.
+
+The strict reader judges what the quick look suspects; it gets one run at a time, and what it says is told of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.traces.arguments import Runs
+from pytest_gputrace.traces.judging import judge, stop_of
+from pytest_gputrace.traces.mending import items, lenient
+from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
+from pytest_gputrace.traces.scanner import Problem
+from pytest_gputrace.traces.skim import item_ends
+from pytest_gputrace.traces.suspicion import KeyPatterns, may_hide_something
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_gputrace.traces.pieces import Run
+    from pytest_gputrace.traces.records import Odd, Records
+    from pytest_gputrace.traces.scanner import Kind
+
+__all__ = ["Problems", "Reader"]
+
+_WHERE = re.compile(r"event (?P<event>\d+)(?:, after event (?P<after>\d+))?|after event (?P<last>\d+)")
+_SHOWN = 80
+
+
+class Problems:
+    """Problems of one text, the first of each kind, with how many more there are like it."""
+
+    def __init__(self) -> None:
+        self._first: dict[Kind, Problem] = {}
+
+    def __contains__(self, kind: Kind) -> bool:
+        return kind in self._first
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(sorted(self._first.values(), key=lambda problem: problem.byte))
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        """Note what was found."""
+        for problem in problems:
+            first = self._first.setdefault(problem.kind, problem)
+            if first is not problem:
+                more = first.more + problem.more + 1
+                self._first[problem.kind] = replace(min(first, problem, key=lambda one: one.byte), more=more)
+
+    def pop(self, kind: Kind) -> Problem | None:
+        """Take back what was noted of one kind."""
+        return self._first.pop(kind, None)
+
+
+class Reader:
+    """Puts a trace together from its pieces, and judges each."""
+
+    def __init__(self, pieces: Pieces, records: Records) -> None:
+        self.problems = Problems()
+        self.metadata: dict[str, Any] = {}
+        self.runs = Runs()
+        self._pieces = pieces
+        self._records = records
+        self._patterns = KeyPatterns()
+        self._last_name = ""
+
+    @property
+    def _count(self) -> int:
+        return self._records.builder.count
+
+    def read(self) -> None:
+        """Read the events and what stands around them.
+
+        Raises:
+            NoEvents: what stands before the list of events is broken.
+        """
+        head = self._pieces.head
+        if not self._pieces.is_list and stop_of(judge(head + b"[]}")) is not None:
+            raise NoEvents(head)
+        try:
+            for run in self._pieces.runs(self._records.decode):
+                if not self._take(run):
+                    break
+            else:
+                self._surroundings()
+                return
+        except Unreadable as broken:
+            self._break(broken.text, broken.byte)
+        if not self._pieces.is_list:
+            self.problems.add(judge(head + b"[]}"))
+            self._keep(head + b"[]}")
+
+    def _take(self, run: Run) -> bool:
+        """Judge a run and add it to the columns; whether it can be read on."""
+        records = run.records
+        if records is None:
+            found = self._strictly(run.text)
+            if stop_of(found) is not None:
+                self._break(run.text, run.byte)
+                return False
+            self._note(found, run.byte)
+            records = items(run.text)
+        else:
+            self._judge(run, len(records))
+        self._add(records, run.text, run.byte)
+        return True
+
+    def _judge(self, run: Run, count: int) -> None:
+        patterns = self._patterns.new(run.text, count) if count else set()
+        if patterns is not None and not patterns and not may_hide_something(run.text):
+            return
+        found = self._strictly(run.text)
+        self._note(found, run.byte)
+        if patterns and not found:
+            self._patterns.learn(patterns)
+
+    def _break(self, text: bytes, byte: int) -> None:
+        """Note where the grammar breaks or the text ends within ``text``, and keep the events before."""
+        found = self._strictly(text, end=b"")
+        self._note(found, byte)
+        stop = stop_of(found)
+        until = len(text) if stop is None else stop
+        self._add(items(text, until), text[:until], byte)
+
+    def _strictly(self, text: bytes, end: bytes | None = None) -> list[Problem]:
+        """What the strict reader finds in ``text``, some events, at bytes of it."""
+        before = (b"[" if self._pieces.is_list else b'{"traceEvents": [') + self._ghost(b",")
+        after = (b"]" if self._pieces.is_list else b"]}") if end is None else end
+        return [replace(one, byte=one.byte - len(before)) for one in judge(before + text + after)]
+
+    def _ghost(self, comma: bytes) -> bytes:
+        """What the strict reader gets in place of the events before, of which the last is named where nothing else is."""
+        return json.dumps({"name": self._last_name}).encode() + comma if self._count else b""
+
+    def _note(self, found: list[Problem], byte: int) -> None:
+        """Note what was found in a run that begins at ``byte``, as told of the whole file."""
+        shift = self._count - 1 if self._count else 0
+        self.problems.add(
+            replace(
+                problem,
+                byte=problem.byte + byte,
+                event=None if problem.event is None else problem.event + shift,
+                where=_shifted(problem.where, shift),
+            )
+            for problem in found
+        )
+
+    def _add(self, records: list[Any], text: bytes, byte: int) -> None:
+        first = self._count
+        odd = self._records.add(records)
+        if odd:
+            self._note_types(odd, records, text, byte, first)
+        if records:
+            self.runs.add(first, byte, len(text))
+            last = records[-1]
+            name = last.get("name") if isinstance(last, dict) else getattr(last, "name", "")
+            self._last_name = name if isinstance(name, str) else ""
+
+    def _note_types(self, odd: list[Odd], records: list[Any], text: bytes, byte: int, first: int) -> None:
+        row, what = odd[0]
+        index = row - first
+        ends = item_ends(text)[0]
+        start = ends[index - 1] + 1 if index else 0
+        start += len(text) - start - len(text[start:].lstrip())
+        name = records[index].get("name")
+        shown = f" ({json.dumps(name[:_SHOWN])})" if isinstance(name, str) else ""
+        self.problems.add([Problem("type", what, byte + start, row, f"event {row}{shown}", len(odd) - 1)])
+
+    def _surroundings(self) -> None:
+        """Judge and keep what stands around the list of events."""
+        pieces = self._pieces
+        ghost = self._ghost(b"")
+        before = pieces.head + b"[" + ghost + (b"]" if pieces.closed else b"")
+        text = before + pieces.tail
+        found = judge(text)
+        shift = max(0, self._count - 1)
+        self.problems.add(
+            replace(one, byte=one.byte + pieces.tail_byte - len(before), where=_shifted(one.where, shift))
+            if one.byte >= len(before)
+            else one
+            for one in found
+        )
+        if not pieces.is_list:
+            self._keep(text, pieces.head + b"[]}")
+
+    def _keep(self, *texts: bytes) -> None:
+        """Keep the root without its events, from the first text that can be read."""
+        for text in texts:
+            try:
+                self.metadata = lenient(text)
+            except (ValueError, RecursionError):
+                continue
+            del self.metadata["traceEvents"]
+            return
+
+
+def _shifted(where: str, shift: int) -> str:
+    """``where``, which begins with the number of an event, with that number moved on."""
+    match = _WHERE.match(where)
+    if match is None or not shift:
+        return where
+    text = match[0]
+    return re.sub(r"\d+", lambda digits: str(int(digits[0]) + shift), text) + where[match.end() :]

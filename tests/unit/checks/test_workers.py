@@ -1,0 +1,74 @@
+"""Whose trace a file is, by its name and folders, and which files are the ranks of one recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_gputrace.checks.workers import claim
+from pytest_gputrace.model import WorkerId
+from pytest_gputrace.naming import qualified_name
+
+
+def of(inside: str) -> tuple[int | None, int | None, str]:
+    told = claim(Path("/runs", inside), inside)
+    return told.rank, told.local_rank, told.node
+
+
+@pytest.mark.parametrize(
+    ("inside", "rank", "local_rank", "node"),
+    [
+        ("trace-rank3.json", 3, None, ""),
+        ("rank_12.json.gz", 12, None, ""),
+        ("profile_rank=7_step.json", 7, None, ""),
+        ("global_rank5.json", 5, None, ""),
+        ("rank4/trace.json", 4, None, ""),
+        ("local_rank2.json", None, 2, ""),
+        ("benchmarks/gpt/fp16/rank5/events.json", None, 5, ""),
+        ("nodes/host-a/benchmarks/gpt/rank5/events.json", None, 5, "host-a"),
+        ("torch-profiler-sb-resnet50-6.json", None, 6, ""),
+        ("host_9.1690000000.pt.trace.json", None, None, ""),
+        ("crank3.json", None, None, ""),
+        ("frank.json", None, None, ""),
+        ("ID-DP1-TP3.trace.json.gz", None, None, ""),
+    ],
+)
+def test_what_a_path_tells(inside: str, rank: int | None, local_rank: int | None, node: str) -> None:
+    assert of(inside) == (rank, local_rank, node)
+
+
+def test_a_qualified_name_tells_rank_node_and_attempt() -> None:
+    worker = WorkerId(node="node1", rank=9, local_rank=1, world_size=16)
+    name = qualified_name(model="gpt", configuration="a:b/fp16", worker=worker)
+    told = claim(Path("/runs/traces", name), f"traces/{name}")
+    assert (told.rank, told.node, told.attempt, told.legacy) == (9, "node1", 1, False)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        ["trace-rank0.json", "trace-rank11.json"],
+        ["a/rank0/t.json", "a/rank1/t.json"],
+        ["nodes/alpha/benchmarks/gpt/rank0/e.json", "nodes/beta/benchmarks/gpt/rank1/e.json"],
+        ["h_9.16900000001.pt.trace.json", "h_12345.16900000002.pt.trace.json"],
+        ["torch-profiler-sb-resnet50-0.json", "torch-profiler-sb-resnet50-1.json"],
+        ["node0/x.json", "node1/x.json"],
+    ],
+)
+def test_the_ranks_of_one_recording_are_one_group(inside: list[str]) -> None:
+    assert len({claim(Path("/runs", each), each).group for each in inside}) == 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        ["resnet50-rank0.json", "resnet101-rank0.json"],
+        ["bs16/rank0.json", "bs32/rank0.json"],
+        ["benchmarks/gpt/fp16/rank0/e.json", "benchmarks/gpt/bf16/rank0/e.json"],
+        ["torch-profiler-sb-resnet50-0.json", "torch-profiler-sb-resnet101-0.json"],
+        ["a.json", "b.json"],
+    ],
+)
+def test_other_recordings_are_other_groups(inside: list[str]) -> None:
+    assert len({claim(Path("/runs", each), each).group for each in inside}) == len(inside)
