@@ -21,7 +21,7 @@ __all__ = ["kernel_before_launch", "launch_gaps"]
 _PROTON_FLOW = "launch->kernel"
 # A clock that is off shifts every kernel alike, whatever the time a kernel waits in its queue.
 _MANY = 0.9
-_FEWEST_FOR_DRIFT = 16
+_FEWEST_FOR_DRIFT = 6
 _FEWEST_FOR_SHIFT = 4
 
 
@@ -33,7 +33,7 @@ def launch_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     paired = view.launched_by >= 0
     rows = view.work[paired]
     gaps = columns.ts_us[rows] - columns.ts_us[view.launched_by[paired]]
-    known = ~np.isnan(gaps)
+    known = ~np.isnan(gaps) & (columns.ts_us[rows] > 0)  # at 0 stands what has no time at all
     return rows[known], gaps[known]
 
 

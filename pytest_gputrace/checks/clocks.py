@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,9 @@ from pytest_gputrace.checks.sets import of_several, rank_of
 from pytest_gputrace.checks.words import us
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from pytest_gputrace.checks.facts import FileFacts, Worker
     from pytest_gputrace.checks.rule import Settings
@@ -29,26 +32,44 @@ def clock_skew(files: Sequence[FileFacts], settings: Settings) -> Looked:
     """GT508: a collective ends on one rank before it begins on another, which none can: each waits for all."""
     looked = Looked(0)
     for group in of_several(files):
-        worst: list[tuple[int, FileFacts, FileFacts]] = []
-        for key in sorted({key for file in group for key in file.collectives}):
-            taking_part = [file for file in group if key in file.collectives]
-            counts = {file.collectives[key].shape[1] for file in taking_part}
-            if len(taking_part) < 2 or len(counts) != 1:
-                continue  # who met whom is not known
-            begins = np.stack([file.collectives[key][0] for file in taking_part])
-            ends = np.stack([file.collectives[key][1] for file in taking_part])
+        offsets: dict[Worker, list[float]] = defaultdict(list)
+        violations: list[NDArray[np.int64]] = []
+        for workers, begins, ends in _met(group):
             looked.at += begins.shape[1]
-            late, early = begins.argmax(axis=0), ends.argmin(axis=0)
             by_ns = begins.max(axis=0) - ends.min(axis=0)
-            places = np.flatnonzero(by_ns > _TOLERANCE_NS).tolist()
-            worst += [(int(by_ns[at]), taking_part[late[at]], taking_part[early[at]]) for at in places]
-        if worst:
-            largest, late_file, early_file = max(worst, key=lambda each: each[0])
-            middle = float(np.median([each[0] for each in worst]))
-            what = f"{len(worst)} collectives end on a rank before they begin on another: largest {us(largest / 1000)}, median {us(middle / 1000)}"
-            advice = f"the clocks of {early_file.worker} and {late_file.worker} differ by as much at least"
-            looked.hits.append(Hit(f"{what}; {advice}", file=late_file.path, rank=rank_of(late_file)))
+            if by_ns.max() > _NEAR_NS:
+                continue  # recorded at other times, which GT509 says
+            places = np.flatnonzero(by_ns > _TOLERANCE_NS)
+            violations.append(by_ns[places])
+            for worker, offset in zip(workers, np.median(begins - np.median(begins, axis=0), axis=1), strict=True):
+                offsets[worker].append(abs(float(offset)))
+        sizes = np.concatenate(violations) if violations else np.empty(0)
+        if len(sizes):
+            worker = max(offsets, key=lambda worker: max(offsets[worker]))
+            file = next(file for file in group if file.worker == worker)
+            what = f"{len(sizes)} collectives end on one rank before they begin on another"
+            how_far = f"largest {us(float(sizes.max()) / 1000)}, median {us(float(np.median(sizes)) / 1000)}"
+            advice = f"clocks differ by as much at least, most often that of {worker}"
+            looked.hits.append(Hit(f"{what} ({how_far}): {advice}", file=file.path, rank=rank_of(file)))
     return looked
+
+
+def _met(group: list[FileFacts]) -> Iterator[tuple[list[Worker], NDArray[np.int64], NDArray[np.int64]]]:
+    """For each process group and name: who took part, and begins and ends, a line a worker, a column a collective."""
+    by_worker: dict[Worker, list[FileFacts]] = defaultdict(list)
+    for file in group:
+        if file.worker is not None:
+            by_worker[file.worker].append(file)
+    for key in sorted({key for file in group for key in file.collectives}):
+        times: dict[Worker, NDArray[np.int64]] = {}
+        for worker, own in sorted(by_worker.items()):
+            windows = [file.collectives[key] for file in own if key in file.collectives]
+            if windows:  # one after another, as they ran
+                times[worker] = np.concatenate(sorted(windows, key=lambda window: int(window[0, 0])), axis=1)
+        # Where the counts differ it is not known which met which.
+        if len(times) > 1 and len({each.shape[1] for each in times.values()}) == 1:
+            both = np.stack(list(times.values()))
+            yield list(times), both[:, 0], both[:, 1]
 
 
 def apart_in_time(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -63,16 +84,31 @@ def apart_in_time(files: Sequence[FileFacts], settings: Settings) -> Looked:
         if len(spans) < 2:
             continue
         looked.at += len(spans)
-        for begin, end, file in spans.values():
-            others = [span for span in spans.values() if span[2] is not file]
-            if not any(begin < other[1] + _NEAR_NS and other[0] - _NEAR_NS < end for other in others):
-                looked.hits.append(_apart(file, begin, sorted(other[0] for other in others)[len(others) // 2]))
+        together = _together([spans[worker] for worker in sorted(spans)])
+        usual = max(together, key=len)
+        looked.hits += [
+            _apart(file, begin, usual[0][0]) for some in together if some is not usual for begin, _, file in some
+        ]
     return looked
+
+
+_Span = tuple[int, int, "FileFacts"]
+
+
+def _together(spans: list[_Span]) -> list[list[_Span]]:
+    """The spans that meet, or nearly, each lot by itself; the lot of the lowest rank first."""
+    lots: list[list[_Span]] = []
+    for begin, end, file in sorted(spans, key=lambda span: span[0]):
+        if lots and begin < max(span[1] for span in lots[-1]) + _NEAR_NS:
+            lots[-1].append((begin, end, file))
+        else:
+            lots.append([(begin, end, file)])
+    return sorted(lots, key=lambda lot: min(spans.index(span) for span in lot))
 
 
 def _apart(file: FileFacts, begin: int, usual: int) -> Hit:
     distance = begin - usual
-    what = f"{file.worker} begins {us(abs(distance) / 1000)} {'after' if distance > 0 else 'before'} the others, and meets none of them"
+    what = f"{file.worker} begins {us(abs(distance) / 1000)} {'after' if distance > 0 else 'before'} the others"
     steps = round(distance / _BASE_STEP_NS)
     if steps and abs(distance - steps * _BASE_STEP_NS) < _BASE_STEP_NS / 1000:
         advice = (

@@ -139,15 +139,15 @@ def _digest(view: View) -> str:
 def _collectives(view: View) -> dict[tuple[str, str], NDArray[np.int64]]:
     """Those of known process groups: only within one it is known who waits for whom."""
     columns, offset = view.columns, _offset_ns(view)
-    if offset is None or not hasattr(columns, "groups"):
+    if offset is None:
         return {}
     waiting = vocabulary.named(columns, lambda name: bool(_ALL_WAIT.search(name)))
     rows = np.flatnonzero(vocabulary.collectives(columns) & waiting)
     rows = rows[np.argsort(columns.ts_us[rows], kind="stable")][:_MOST_COLLECTIVES]
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
-        if group := columns.groups[columns.group[row]]:
-            found.setdefault((group, columns.names[columns.name[row]]), []).append(row)
+        if (group := columns.text_of(int(columns.group[row]))) is not None:
+            found.setdefault((str(group), columns.names[columns.name[row]]), []).append(row)
     times = {}
     for key, of_key in found.items():
         begins = columns.ts_us[of_key]

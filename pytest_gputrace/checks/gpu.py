@@ -28,8 +28,8 @@ __all__ = [
     "steps_without_gpu",
 ]
 
-# A call or two at the beginning may belong to what ran before the window.
-_FEWEST_AT_THE_HEAD = 3
+# One call at the beginning may belong to what ran before the window.
+_FEWEST_AT_THE_HEAD = 2
 _REST_IS_WHOLE = 0.9
 _HALF = 0.5
 # Kineto's own marks, which stand in a profile of nothing too.
@@ -135,11 +135,11 @@ def empty_trace(view: View, settings: Settings) -> Looked:
 
 def no_gpu_timing(view: View, settings: Settings) -> Looked:
     """GT408: no GPU event lasts any time."""
-    durations = view.columns.dur_us[view.work]
-    looked = Looked(len(durations))
-    if len(durations) and (durations == 0).all():
-        what = f"all {len(durations)} GPU events have dur 0; was the timing of kernels not collected?"
-        looked.hits.append(Hit(what, int(view.work[0])))
+    placed = view.work[view.columns.ts_us[view.work] > 0]  # at 0 stands what has no time at all
+    looked = Looked(len(placed))
+    if len(placed) and (view.columns.dur_us[placed] == 0).all():
+        what = f"all {len(placed)} GPU events have dur 0; was the timing of kernels not collected?"
+        looked.hits.append(Hit(what, int(placed[0])))
     return looked
 
 

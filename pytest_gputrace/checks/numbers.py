@@ -65,10 +65,9 @@ def impossible_duration(view: View, settings: Settings) -> Looked:
 def no_duration(view: View, settings: Settings) -> Looked:
     """GT303: a range without a duration, which viewers drop."""
     rows = np.flatnonzero(view.ranges)
-    looked = Looked(len(rows))
-    if view.trace.format != "superbench":
-        looked.hits += _each(view, rows[np.isnan(view.columns.dur_us[rows])], "a range (ph X) without dur")
-    return looked
+    if view.trace.format == "superbench" or view.lost_values:
+        return Looked(0)
+    return Looked(len(rows), _each(view, rows[np.isnan(view.columns.dur_us[rows])], "a range (ph X) without dur"))
 
 
 def bad_time(view: View, settings: Settings) -> Looked:
@@ -76,7 +75,7 @@ def bad_time(view: View, settings: Settings) -> Looked:
     rows = np.flatnonzero(vocabulary.of_phase(view.columns, _TIMED))
     times = view.columns.ts_us[rows]
     looked = Looked(len(rows))
-    if view.trace.format != "superbench":
+    if view.trace.format != "superbench" and not view.lost_values:
         looked.hits += _each(view, rows[np.isnan(times)], "no ts, so it happened at no time")
     before = rows[times < 0]
     if len(before):
@@ -92,11 +91,12 @@ def no_timing(view: View, settings: Settings) -> Looked:
         return Looked(0)
     looked = Looked(len(rows))
     nowhere = rows[(columns.ts_us[rows] == 0) & (columns.dur_us[rows] == 0)]
-    on_gpu = nowhere[np.isin(nowhere, view.work)]
+    gpu = vocabulary.of_category(columns, vocabulary.is_gpu) & view.ranges
+    on_gpu = nowhere[gpu[nowhere]]
     # One event of the host may be an early one that Kineto clamped to its base.
     for some, what, least in ((on_gpu, "GPU", 1), (np.setdiff1d(nowhere, on_gpu), "host", 2)):
         if len(some) >= least:
-            total = len(view.work) if what == "GPU" else len(rows) - len(view.work)
+            total = int(gpu.sum()) if what == "GPU" else len(rows) - int(gpu.sum())
             message = f"{len(some)} of {total} {what} events are at ts 0 with dur 0, others at {us(view.usual_time_us)}"
             looked.hits.append(
                 Hit(f"{message}: their timing was not collected; first: {view.name(some[0])}", int(some[0]))
@@ -106,7 +106,7 @@ def no_timing(view: View, settings: Settings) -> Looked:
 
 def nanoseconds(view: View, settings: Settings) -> Looked:
     """GT307: times so far ahead that nanoseconds must have been written as microseconds."""
-    rows = np.flatnonzero(vocabulary.of_phase(view.columns, _TIMED) & ~np.isnan(view.columns.ts_us))
+    rows = np.flatnonzero(~np.isnan(view.columns.ts_us))
     looked = Looked(len(rows))
     if len(rows):
         absolute = view.columns.ts_us[rows] + (view.trace.base_time_ns or 0) / 1000

@@ -86,7 +86,7 @@ def _text(trace: Trace, settings: Settings, *, zipped: bool) -> dict[str, Looked
     """What the rules about text saw: one text, if there is any."""
     there = 1 if trace.size_bytes else 0
     looked = {code: Looked(there) for code, rule in RULES.items() if not rule.look and not rule.compare}
-    looked["GT203"] = looked["GT214"] = looked[text.UNREADABLE_CODE] = Looked(1)
+    looked |= {code: Looked(1) for code in text.ALWAYS_CODES}
     looked[text.GZIP_CODE] = Looked(int(zipped))
     looked[text.LARGE_CODE] = Looked(int(settings.max_bytes is not None))
     for problem in trace.problems:

@@ -48,6 +48,7 @@ _FILE = (
     Rule("GT312", "odd-id", "an id that viewers misread, or that contradicts the arguments", _W, structure.odd_id),
     Rule("GT313", "unknown-phase", "an event of no known phase", _W, structure.unknown_phase),
     Rule("GT314", "open-range", "a range that begins and never ends", _W, structure.open_range),
+    Rule("GT315", "no-name", "a range without a name", _W, structure.no_name),
     Rule("GT401", "no-kernels", "kernels were launched, none was recorded", _E, gpu.no_kernels),
     Rule("GT402", "no-gpu-work", "nothing of a GPU; an error with --expect-gpu", _I, gpu.no_gpu_work),
     Rule("GT403", "launches-without-kernels", "most launches have no kernel", _W, gpu.launches_without_kernels),

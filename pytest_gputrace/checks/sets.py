@@ -6,8 +6,8 @@ The files are sorted into groups, each the ranks of one recording; no rule compa
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from statistics import median
+from collections import Counter, defaultdict
+from statistics import median, multimode
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.checks.rule import Hit, Looked
@@ -52,42 +52,34 @@ def missing_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
             expected, severity = worlds.pop(), Severity.INFO
         looked.at += expected
         there = {file.worker for file in group if file.worker is not None}
-        if gone := _gone(there, expected):
-            looked.hits.append(Hit(f"{_called(group)}: {gone}", severity=severity))
+        ranks = {worker.rank for worker in there if worker.rank >= 0}
+        if len(ranks) < len(there):  # of some only the local rank is known
+            if len(there) < expected:
+                what = f"{len(there)} of {expected} ranks have a file: {first(sorted(there))}"
+                looked.hits.append(Hit(f"{_called(group)}: {what}", severity=severity))
+        elif missing := sorted(set(range(expected)) - ranks):
+            what = f"{len(missing)} of {expected} ranks have no file: {first(missing)}"
+            rank = missing[0] if len(missing) == 1 else None
+            looked.hits.append(Hit(f"{_called(group)}: {what}", rank=rank, severity=severity))
     return looked
-
-
-def _gone(there: set[Worker], expected: int) -> str:
-    """What is missing, in words; empty where nothing is."""
-    ranks = {worker.rank for worker in there if worker.rank >= 0}
-    if len(ranks) == len(there):
-        missing = sorted(set(range(expected)) - ranks)
-        return f"{len(missing)} of {expected} ranks have no file: {first(missing)}" if missing else ""
-    if len(there) >= expected:
-        return ""
-    return f"{len(there)} of {expected} ranks have a file: {first(sorted(there))}"
 
 
 def double_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
     """GT502: two files of one rank that record the same time. Windows one after another are two files by right."""
     looked = Looked(0)
+    by_worker: dict[tuple[str, Worker], list[FileFacts]] = defaultdict(list)
     for group in _groups(files):
-        by_worker: dict[Worker, list[FileFacts]] = defaultdict(list)
         for file in group:
             if file.worker is not None:
-                by_worker[file.worker].append(file)
-        looked.at += len(by_worker) if len(group) > 1 else 0
-        for worker, own in sorted(by_worker.items()):
-            meeting = [two for one, two in _pairs(own) if _record_one_time(one, two)]
-            if meeting:
-                names = first(file.path for file in own)
-                looked.hits.append(
-                    Hit(
-                        f"{worker} is in {len(own)} files of the same time: {names}",
-                        file=own[0].path,
-                        rank=rank_of(own[0]),
-                    )
-                )
+                by_worker[file.format, file.worker].append(file)
+    looked.at = len(by_worker) if len(files) > 1 else 0
+    for (_, worker), own in sorted(by_worker.items()):
+        meeting = [pair for pair in _neighbours(own) if _record_one_time(*pair)]
+        if meeting:
+            names = first(dict.fromkeys(file.path for pair in meeting for file in pair))
+            last = meeting[-1][1]
+            what = f"{worker} is in files of the same time: {names}"
+            looked.hits.append(Hit(what, file=last.path, rank=rank_of(last)))
     return looked
 
 
@@ -97,7 +89,7 @@ def _record_one_time(one: FileFacts, two: FileFacts) -> bool:
     if one.claim.attempt != two.claim.attempt:
         return False
     if one.span_ns is None or two.span_ns is None:
-        return True
+        return one.group == two.group
     return one.span_ns[0] < two.span_ns[1] and two.span_ns[0] < one.span_ns[1]
 
 
@@ -174,8 +166,8 @@ def uneven_completeness(files: Sequence[FileFacts], settings: Settings) -> Looke
             continue
         looked.at += len(launching)
         shares = {file.path: file.completed / file.launches for file in launching}
-        usual = median(shares.values())
         for file in launching:
+            usual = median(share for path, share in shares.items() if path != file.path)
             if file.gpu_events and shares[file.path] < usual - _COMPLETENESS_APART:
                 what = f"{file.worker}: {file.completed} of {file.launches} launches have a kernel ({shares[file.path]:.0%})"
                 looked.hits.append(Hit(f"{what}, on the other ranks {usual:.0%}", file=file.path, rank=rank_of(file)))
@@ -192,10 +184,12 @@ def mixed_jobs(files: Sequence[FileFacts], settings: Settings) -> Looked:
             if file.told_inside is not None and not file.told_inside < (file.world_size or 0):
                 what = f"rank {file.told_inside} is not in its world of {file.world_size}"
                 looked.hits.append(Hit(what, file=file.path, rank=file.told_inside))
-        sizes = sorted({file.world_size for file in told if file.world_size is not None})
+        sizes = Counter(file.world_size for file in told)
         if len(sizes) > 1:
-            what = f"{_called(group)}: files of worlds of {first(sizes)} ranks; are files of two jobs in one folder?"
-            looked.hits.append(Hit(what, file=told[0].path))
+            usual = sizes.most_common(1)[0][0]
+            odd = next(file for file in told if file.world_size != usual)
+            what = f"its world has {odd.world_size} ranks, that of others {usual}; are files of two jobs in one folder?"
+            looked.hits.append(Hit(what, file=odd.path, rank=rank_of(odd)))
     return looked
 
 
@@ -208,9 +202,9 @@ def _uneven(
         if len(counted) < 2:
             continue
         looked.at += len(counted)
-        usual = median(number(file) for file in counted)
+        usual = max(multimode(number(file) for file in counted))
         looked.hits += [
-            Hit(f"{file.worker} has {number(file)} {what}, the others {usual:g}", file=file.path, rank=rank_of(file))
+            Hit(f"{file.worker} has {number(file)} {what}, the others {usual}", file=file.path, rank=rank_of(file))
             for file in counted
             if number(file) != usual
         ]
@@ -234,10 +228,12 @@ def of_several(files: Sequence[FileFacts]) -> Iterator[list[FileFacts]]:
             yield whole
 
 
-def _pairs(files: list[FileFacts]) -> Iterator[tuple[FileFacts, FileFacts]]:
-    """Neighbours in time, which is where an overlap shows."""
-    ordered = sorted(files, key=lambda file: (file.claim.attempt, file.span_ns or (0, 0)))
-    return itertools.pairwise(ordered)
+def _neighbours(files: list[FileFacts]) -> Iterator[tuple[FileFacts, FileFacts]]:
+    """Neighbours in time, which is where an overlap shows; where no time is known, in their recording."""
+    timed = sorted((file for file in files if file.span_ns), key=lambda file: file.span_ns or (0, 0))
+    others = sorted((file for file in files if not file.span_ns), key=lambda file: (file.group, file.claim.attempt))
+    yield from itertools.pairwise(timed)
+    yield from itertools.pairwise(others)
 
 
 def _called(group: Sequence[FileFacts]) -> str:

@@ -62,6 +62,7 @@ def stream_overlap(view: View, settings: Settings) -> Looked:
     """Say how many events begin before the one ahead of them on their stream has ended, and by how much."""
     columns = view.columns
     rows = view.work[~np.isnan(columns.ts_us[view.work]) & (columns.dur_us[view.work] > 0)]
+    rows = rows[columns.dur_us[rows] <= settings.max_duration_us]  # others are told by the rule about durations
     looked = Looked(len(rows))
     short, far = _Overlaps(), _Overlaps()
     for stream in _streams(view, rows):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_gputrace.checks.causality import launch_gaps
 from pytest_gputrace.checks.rule import Hit, Looked
 from pytest_gputrace.checks.words import more, shown
 from pytest_gputrace.traces import vocabulary
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Settings
     from pytest_gputrace.checks.view import View
 
-__all__ = ["flow_ends_first", "odd_id", "open_range", "repeated_flow_start", "unknown_phase"]
+__all__ = ["flow_ends_first", "no_name", "odd_id", "open_range", "repeated_flow_start", "unknown_phase"]
 
 _PHASES = frozenset("BEXIiCbneSTpFstfPNODMVvRc()")
-# Launch and kernel are paired by these too; that is another rule's.
+# Where kernels begin before their launch, so do their arrows; that is told once, by the rule about kernels.
 _LAUNCH_FLOWS = ("ac2g", "async_cpu_to_gpu")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _ROUNDING_US = 0.01
@@ -35,9 +36,9 @@ def repeated_flow_start(view: View, settings: Settings) -> Looked:
     rows = np.flatnonzero(vocabulary.of_phase(columns, "s"))
     looked = Looked(len(rows))
     keys = _keys(view, rows)
-    _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    _, first, inverse, counts = np.unique(keys, axis=0, return_index=True, return_inverse=True, return_counts=True)
     if len(rows) and counts.max() > 1:
-        row = int(rows[first[np.argmax(counts)]])
+        row = int(rows[np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(rows)))[0]])
         what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} begins {counts.max()} times"
         looked.hits.append(Hit(f"{what}{more(int((counts > 1).sum()))}; viewers join arrows of one id", row))
     return looked
@@ -46,8 +47,9 @@ def repeated_flow_start(view: View, settings: Settings) -> Looked:
 def flow_ends_first(view: View, settings: Settings) -> Looked:
     """GT311: an arrow that ends before it begins; viewers drop it in silence."""
     columns = view.columns
-    launch = vocabulary.of_category(columns, lambda category: category in _LAUNCH_FLOWS)
-    others = ~launch if len(view.work) else np.ones(len(columns), np.bool_)
+    others = np.ones(len(columns), np.bool_)
+    if (launch_gaps(view)[1] < 0).any() or not (columns.ts_us[view.work] > 0).all():
+        others = vocabulary.of_category(columns, lambda category: category not in _LAUNCH_FLOWS)
     begins = np.flatnonzero(vocabulary.of_phase(columns, "s") & others)
     ends = np.flatnonzero(vocabulary.of_phase(columns, "f") & others)
     if not len(begins) or not len(ends):
@@ -102,14 +104,27 @@ def unknown_phase(view: View, settings: Settings) -> Looked:
         return Looked(0)
     columns = view.columns
     looked = Looked(len(columns))
-    known = np.array([phase in _PHASES for phase in columns.phases], np.bool_)
-    rows = np.flatnonzero(~known[columns.phase]) if len(known) else columns.phase[:0]
+    unknown = vocabulary.chosen(columns.phases, columns.phase, lambda phase: phase not in _PHASES)
+    rows = np.flatnonzero(unknown & ~_placeholders(view))
     if len(rows):
         phase = columns.phases[columns.phase[rows[0]]]
         what = f"ph is {shown(phase)}" if phase else "no ph"
         looked.hits.append(
             Hit(f"{view.name(int(rows[0]))}: {what}{more(len(rows))}; viewers drop the event", int(rows[0]))
         )
+    return looked
+
+
+def no_name(view: View, settings: Settings) -> Looked:
+    """GT315: a range without a name: nobody can tell what ran."""
+    columns = view.columns
+    if view.trace.format in ("superbench", "proton-tree") or view.lost_values:
+        return Looked(0)
+    looked = Looked(int(view.ranges.sum()))
+    rows = np.flatnonzero(view.ranges & vocabulary.named(columns, lambda name: not name))
+    if len(rows):
+        what = f"a range (ph X) of {_category(view, int(rows[0]))} without a name{more(len(rows))}"
+        looked.hits.append(Hit(what, int(rows[0])))
     return looked
 
 
@@ -122,16 +137,41 @@ def open_range(view: View, settings: Settings) -> Looked:
         return Looked(0)
     signs = np.where(vocabulary.of_phase(columns, "B")[rows], 1, -1)
     lanes, inverse = np.unique(np.stack([columns.pid[rows], columns.tid[rows]]), axis=1, return_inverse=True)
-    balance = np.bincount(inverse.reshape(-1), weights=signs, minlength=lanes.shape[1])
+    inverse = inverse.reshape(-1)
+    balance = np.bincount(inverse, weights=signs, minlength=lanes.shape[1])
     if balance.any():
         begun, ended = int(balance[balance > 0].sum()), -int(balance[balance < 0].sum())
-        looked.hits.append(Hit(f"{begun} ranges begin (ph B) and never end, {ended} end (ph E) and never begin"))
+        of_lane = inverse == np.flatnonzero(balance)[0]
+        row = _unmatched(rows[of_lane], signs[of_lane])
+        what = f"{begun} ranges begin (ph B) and never end, {ended} end (ph E) and never begin"
+        looked.hits.append(Hit(f"{view.name(row)}: {what}", row))
     return looked
+
+
+def _unmatched(rows: NDArray[np.intp], signs: NDArray[np.int_]) -> int:
+    """The first range of a lane that does not close, or was never open."""
+    open_: list[int] = []
+    for row, sign in zip(rows.tolist(), signs.tolist(), strict=True):
+        if sign > 0:
+            open_.append(row)
+        elif open_:
+            open_.pop()
+        else:
+            return int(row)
+    return open_[0]
 
 
 def _note(looked: Looked, view: View, rows: NDArray[np.intp], what: str) -> None:
     if len(rows):
         looked.hits.append(Hit(f"{view.name(int(rows[0]))}: {what}{more(len(rows))}", int(rows[0])))
+
+
+def _placeholders(view: View) -> NDArray[np.bool_]:
+    """What stands for things in the list that are no events at all; reading has named them."""
+    columns = view.columns
+    nameless = vocabulary.named(columns, lambda name: not name) & vocabulary.of_category(columns, lambda word: not word)
+    missing: NDArray[np.bool_] = nameless & np.isnan(columns.ts_us) & (columns.pid == NO_ID)
+    return missing
 
 
 def _keys(view: View, rows: NDArray[np.intp]) -> NDArray[np.int64]:

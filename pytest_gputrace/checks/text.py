@@ -10,7 +10,7 @@ from pytest_gputrace.checks.rule import Hit
 if TYPE_CHECKING:
     from pytest_gputrace.traces.scanner import Kind, Problem
 
-__all__ = ["CODES", "GZIP_CODE", "LARGE_CODE", "UNREADABLE_CODE", "hit"]
+__all__ = ["ALWAYS_CODES", "CODES", "GZIP_CODE", "LARGE_CODE", "UNREADABLE_CODE", "hit"]
 
 CODES: dict[Kind, str] = {
     "grammar": "GT201",
@@ -35,6 +35,8 @@ CODES: dict[Kind, str] = {
     "large": "GT219",
 }
 GZIP_CODE, LARGE_CODE, UNREADABLE_CODE = "GT213", "GT219", "GT220"
+ALWAYS_CODES = ("GT203", "GT214", UNREADABLE_CODE)
+"""What can be said of a file of no byte too."""
 _ITS_EVENT = re.compile(r"event \d+(?:, )?")
 
 

@@ -35,6 +35,11 @@ class View:
         """Which events have a begin and a duration of their own (``X``)."""
         return vocabulary.of_phase(self.columns, "X")
 
+    @property
+    def lost_values(self) -> bool:
+        """Whether values of events were left out as no number, so that to miss them says nothing new."""
+        return any(problem.kind in ("number", "type") for problem in self.trace.problems)
+
     @cached_property
     def work(self) -> NDArray[np.intp]:
         """The rows of GPU work."""

@@ -7,16 +7,24 @@ import os
 import sys
 from typing import TextIO
 
+from pytest_gputrace.errors import GputraceError
+
 __all__ = ["has_colours", "is_terminal", "package_version", "say"]
 
 
 def say(text: str) -> None:
-    """Print to standard output; a reader that has seen enough (``gputrace rules | head``) is no error."""
+    """Print to standard output; a reader that has seen enough (``gputrace rules | head``) is no error.
+
+    Raises:
+        GputraceError: the text cannot be written, for example because the disk is full.
+    """
     encoding = sys.stdout.encoding or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        if not isinstance(error, BrokenPipeError):
+            raise GputraceError(f"cannot write to standard output: {error.strerror or error}") from error
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -78,9 +78,9 @@ def steps_without_gpu() -> Case:
 
 @fault("gpu", near="the last launch has none: the window was cut there")
 def head_kernels_missing() -> Case:
-    """The first two launches have no kernel, all others do."""
-    bad, good = FakeTrace(), FakeTrace()
-    gone = gpu_rows(bad)[:2]
+    """The first three launches have no kernel, the other five do."""
+    bad, good = FakeTrace(kernels_per_step=4), FakeTrace(kernels_per_step=4)
+    gone = gpu_rows(bad)[:3]
     event = bad.events.index(launch(bad, gone[0]))
     drop_gpu_work(bad, gone)
     drop_gpu_work(good, gpu_rows(good)[-1:])

@@ -217,7 +217,7 @@ class _Rank:
 
     def _frame(self) -> Iterator[dict[str, Any]]:
         """The rows about the profile itself, on torch's text pids."""
-        start, end = self.ts(self.first_ns - 5_000), self.ts(self.end_ns + 5_000)
+        start, end = self.ts(self.first_ns - 1_000), self.ts(self.end_ns - 2_000)
         span = _complete("Trace", "PyTorch Profiler (0)", "Spans", "PyTorch Profiler", start, round(end - start, 3))
         yield {**span, "args": {"Op count": 0}}
         yield _about("process_sort_index", "Spans", 0, start, {"sort_index": _SPANS_SORT_INDEX})

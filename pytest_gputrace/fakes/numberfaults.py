@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_gputrace.fakes.textedit import small
-from pytest_gputrace.fakes.traceedit import add, flow_end, flow_start, gpu_rows, pair, place_work, retime
+from pytest_gputrace.fakes.traceedit import add, flow_start, gpu_rows, pair, place_work, retime
 from pytest_gputrace.fakes.tracefault import Case, fault
 from pytest_gputrace.fakes.traces import FakeTrace
 
@@ -207,8 +207,8 @@ def runaway_duration() -> Case:
 def flow_ends_first() -> Case:
     """A flow ends 20 us before it begins: viewers do not draw it."""
     bad, good = small(), small()
-    row = gpu_rows(bad)[0]
-    flow_end(bad, row)["ts"] = round(flow_start(bad, row)["ts"] - 20.0, 3)
+    event = bad.index(ph="f", cat="fwdbwd")
+    bad.events[event]["ts"] = round(bad.events[bad.index(ph="s", cat="fwdbwd")]["ts"] - 20.0, 3)
     good.events.reverse()  # no flow begins before its end in the file, and nothing is sorted
     good.document["baseTimeNanoseconds"] = good.document.pop("baseTimeNanoseconds")
-    return pair(bad, good, bad.events.index(flow_end(bad, row)))
+    return pair(bad, good, event)

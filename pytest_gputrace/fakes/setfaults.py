@@ -53,10 +53,15 @@ def missing_rank() -> Case:
 
 @fault("set", near="two windows of each rank, one after the other", filename="run")
 def double_rank() -> Case:
-    """Two files are of rank 0, and their times overlap."""
-    bad = {"rank0.a.json": _rank(0), "rank0.b.json": _rank(0, first_step=1), "rank1.json": _rank(1)}
-    windows = {f"rank{rank}.{first}.json": _rank(rank, first_step=first) for rank in (0, 1) for first in (0, 2)}
-    return of_set(_files(bad), _files(windows), rank=0, file="rank0.b.json")
+    """Two files are of rank 0, and their times overlap; names tell the process only."""
+    bad = {_windowed(0, 0): _rank(0), _windowed(1, 0): _rank(1), _windowed(2, 1): _rank(0, first_step=1)}
+    windows = {_windowed(rank, first): _rank(rank, first_step=first) for rank in (0, 1) for first in (0, 2)}
+    return of_set(_files(bad), _files(windows), rank=0, file=_windowed(2, 1))
+
+
+def _windowed(process: int, step: int) -> str:
+    """A name as torch's handler for TensorBoard gives it: of a process and a millisecond, and of no rank."""
+    return f"node0_{4000 + process}.{1_796_028_603_480 + step}.pt.trace.json"
 
 
 @fault("set", near="the folders of two nodes, in which ranks 2 and 3 are local ranks 0 and 1", filename="run")
@@ -107,12 +112,12 @@ def rank_without_kernels() -> Case:
 
 @fault("set", near="the same number of other kernels in each", filename="run")
 def uneven_steps() -> Case:
-    """Rank 0 has three steps with kernels, rank 1 two."""
-    bad = _ranks(_rank(0, steps=3), _rank(1, steps=2))
-    good = _rank(1, steps=3)
-    for row in gpu_rows(good):
+    """Ranks 0 and 2 have three steps with kernels, rank 1 has two."""
+    full = [_rank(rank, 3, steps=3) for rank in range(3)]
+    bad = _ranks(full[0], _rank(1, 3, steps=2), full[2])
+    for row in gpu_rows(full[1]):
         row["name"] = row["name"].replace("sm90_xmma", "sm90_other")
-    return of_set(bad, _ranks(_rank(0, steps=3), good), rank=1, file="rank1.json")
+    return of_set(bad, _ranks(*full), rank=1, file="rank1.json")
 
 
 @fault("set", near="two are missing on each", filename="run")
@@ -134,35 +139,32 @@ def _in_the_middle(trace: FakeTrace, places: tuple[int, ...]) -> list[dict[str, 
 
 @fault("set", near="it comes 20 us later, and they still meet", filename="run")
 def clock_skew() -> Case:
-    """Rank 1's clock is 100 us behind: it has left each collective 70 us before rank 0 comes."""
-    return of_set(
-        _ranks(_rank(0), _moved(_rank(1), -100.0)),
-        _ranks(_rank(0), _moved(_rank(1), 20.0)),
-        rank=1,
-        file="rank1.json",
-    )
+    """Rank 1's clock is 100 us behind: it has left each collective 72.5 us before the others come."""
+    early, late = (_moved(_rank(1, 3), by_us) for by_us in (-100.0, 20.0))
+    first, last = _rank(0, 3), _rank(2, 3)
+    return of_set(_ranks(first, early, last), _ranks(first, late, last), rank=1, file="rank1.json")
 
 
 @fault("set", near="the bases differ as much, and the times in the files make up for it", filename="run")
 def quarter_year_apart() -> Case:
     """Rank 1's base is one step of Kineto's base later, a quarter of a year, with the same times in the file."""
     step_ns = _QUARTER_YEAR_S * 1_000_000_000
-    first, later = _rank(0), _rank(1)
-    base_ns = first.document["baseTimeNanoseconds"]
-    later.document["baseTimeNanoseconds"] = base_ns + step_ns
+    bad = [_rank(rank, 3) for rank in range(3)]
+    base_ns = bad[1].document["baseTimeNanoseconds"]
+    bad[1].document["baseTimeNanoseconds"] = base_ns + step_ns
     into_us = _SECONDS_INTO_IT * 1e6
-    good = [
-        _from_base(_rank(0), base_ns, _QUARTER_YEAR_S * 1e6 + into_us),
-        _from_base(_rank(1), base_ns + step_ns, into_us),
-    ]
-    return of_set(_ranks(first, later), _ranks(*good), rank=1, file="rank1.json")
+    before_us = _QUARTER_YEAR_S * 1e6
+    good = [_from_base(_rank(rank, 3), base_ns, before_us + into_us) for rank in range(3)]
+    good[1] = _from_base(_rank(1, 3), base_ns + step_ns, into_us)
+    return of_set(_ranks(*bad), _ranks(*good), rank=1, file="rank1.json")
 
 
 @fault("set", near="of one", filename="run")
 def ranks_of_two_runs() -> Case:
     """Rank 1's file is of a run two hours later."""
-    late = _moved(_rank(1), 7_200e6)
-    return of_set(_ranks(_rank(0), late), _ranks(_rank(0), _rank(1)), rank=1, file="rank1.json")
+    good = [_rank(rank, 3) for rank in range(3)]
+    late = _moved(_rank(1, 3), 7_200e6)
+    return of_set(_ranks(good[0], late, good[2]), _ranks(*good), rank=1, file="rank1.json")
 
 
 @fault("set", near="one file does not say how large its world is", filename="run")
@@ -176,8 +178,8 @@ def mixed_worlds() -> Case:
 @fault("set", near="no such file", filename="run")
 def rank_outside_world() -> Case:
     """A file says that it is rank 5 of a world of two."""
-    ranks, stranger = _ranks(_rank(0), _rank(1)), _rank(1)
-    stranger.document["distributedInfo"]["rank"] = 5
+    ranks, stranger = _ranks(_rank(0), _rank(1)), _rank(5, 6)
+    stranger.document["distributedInfo"]["world_size"] = 2
     return of_set({**ranks, **_ranks(stranger)}, ranks, rank=5, file="rank5.json")
 
 

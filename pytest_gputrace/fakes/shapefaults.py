@@ -138,10 +138,17 @@ def _changed(key: str, bad: object, good: object) -> Case:
     return of_one(data, traces[1].text().encode(), event=event)
 
 
-@fault("text", near="a short one that needs no escape")
+@fault("text", near="the end of a range, which needs no name")
 def nameless_event() -> Case:
-    """An event has no name."""
-    return _changed("name", None, "\u00b5")
+    """A range in the list of events has no name."""
+    bad, good = small(), small()
+    event = bad.index(cat="cpu_op")
+    del bad.events[event]["name"]
+    row = good.events[event]
+    begin = {"ph": "B", "name": "range", "pid": row["pid"], "tid": row["tid"], "ts": row["ts"] + 26.0}
+    good.events[event + 1 : event + 1] = [begin, {**begin, "ph": "E", "ts": row["ts"] + 28.0}]
+    del good.events[event + 2]["name"]
+    return of_one(bad.text().encode(), good.text().encode(), event=event)
 
 
 @fault("text", near="the number as a text")

@@ -195,10 +195,9 @@ class Events:
             self._end_early(f"in event {ledger.begun}{name}, which cannot be read", start)
             return False
         ledger.unknown |= holes  # nobody knows how many events stood in a hole
-        ledger.lose(
-            f"event {ledger.begun}{name}, byte {start}: {size:,} bytes that cannot be read", size=size, events=1
-        )
-        ledger.begun += 1
+        what = f"event {ledger.begun}{name}, byte {start}" if events else f"byte {start}, still of what was before"
+        ledger.lose(f"{what}: {size:,} bytes that cannot be read", size=size, events=events)
+        ledger.begun += events
         return True
 
     def _cut(self, gap: str) -> None:

@@ -20,7 +20,9 @@ __all__ = ["RUN_BYTES", "Runs", "sound"]
 RUN_BYTES = 1 << 18
 """About how much text of events is looked at at a time."""
 
+_SHORTEST = 1 << 12
 _TRIES = 8
+_USUAL = 1 << 13
 _BYTE = re.compile(r"\(byte (\d+)\)")
 # What a parser says of a text that ends too early: it stops at the end, or a few letters before it.
 _NEAR_THE_END = 12
@@ -52,12 +54,22 @@ class Runs:
 
     def __init__(self) -> None:
         self._patterns = KeyPatterns()
+        self._size = RUN_BYTES
         self.until = 0
 
     def next(self, window: Window, place: int) -> tuple[bytes, int] | None:
-        """The longest run of sound events at ``place`` in the window, and how many they are."""
-        data, end = window.data, len(window.data)
+        """A run of sound events at ``place`` in the window, and how many they are: long where the text is sound."""
+        end = min(place + self._size, len(window.data))
         self.until = window.start + end
+        run, count = self._decoded(window, place, end)
+        if not count or not self._is_sound(run, count):
+            self._size = max(self._size // 4, _SHORTEST)
+            return None
+        self._size = min(self._size * 2, RUN_BYTES)
+        return run, count
+
+    def _decoded(self, window: Window, place: int, end: int) -> tuple[bytes, int]:
+        data = window.data
         for _ in range(_TRIES):
             end = data.rfind(b"},", place, end)
             if end < 0:
@@ -66,16 +78,16 @@ class Runs:
             try:
                 count = len(_DECODER.decode(b"[" + run + b"]"))
             except (msgspec.ValidationError, RecursionError):
-                return None
+                break
             except msgspec.DecodeError as error:
                 stopped = _BYTE.search(str(error))
                 if stopped and int(stopped[1]) < len(run):
                     self.until = window.start + place + int(stopped[1])
-                    return None
-                continue
-            self.until = window.start + end + 1
-            return (run, count) if self._is_sound(run, count) else None
-        return None
+                    break
+            else:
+                self.until = window.start + end + 1
+                return run, count
+        return b"", 0
 
     def _is_sound(self, run: bytes, count: int) -> bool:
         """Whether nothing is in it that the decoder lets pass, nor a whole document taken for an event."""
@@ -98,19 +110,30 @@ def sound(text: str, place: int, *, whole: bool) -> tuple[dict[str, Any], int] |
     Raises:
         NeedsMore: it goes on beyond ``text``.
     """
-    try:
-        value, end = _STRICT.raw_decode(text, place)
-    except json.JSONDecodeError as error:
-        unfinished = error.pos >= len(text) - _NEAR_THE_END or error.msg.startswith("Unterminated string")
-        if unfinished and not whole:
-            raise NeedsMore(intact=True) from None
-        return None
-    except (ValueError, RecursionError):
-        return None
-    piece = text[place:end].encode("latin-1")
-    if not may_hide_something(piece):
-        with contextlib.suppress(ValueError):
-            # The text is latin-1 here: a key that is escaped once and once is not would be taken for two.
-            if piece.isascii() or b"\\u" not in piece or _STRICT.decode(piece.decode()):
-                return value, end
+    # A part first: what the parser raises counts the lines of all text that it was given.
+    for part in (text[place : place + _USUAL], text[place:]):
+        try:
+            value, end = _STRICT.raw_decode(part)
+        except json.JSONDecodeError as error:
+            if error.pos < len(part) - _NEAR_THE_END and not error.msg.startswith("Unterminated string"):
+                return None
+        except (ValueError, RecursionError):
+            return None
+        else:
+            return (value, place + end) if _is_sound(part[:end].encode("latin-1")) else None
+    if not whole:
+        raise NeedsMore(intact=True)
     return None
+
+
+def _is_sound(piece: bytes) -> bool:
+    """Whether nothing is in it that the parser lets pass."""
+    if may_hide_something(piece):
+        return False
+    if piece.isascii() or b"\\u" not in piece:
+        return True
+    with contextlib.suppress(ValueError):
+        # It was read as latin-1: a key that is escaped once and once is not was taken for two.
+        _STRICT.decode(piece.decode())
+        return True
+    return False

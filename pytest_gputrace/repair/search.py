@@ -65,7 +65,8 @@ class Landmarks:
         else:
             end = rf'(?:,{WS}"(?!(?:{_any_of(self.keys)})")[^"\\]{{1,64}}"{WS}:|\}}{WS}{after})'
         self._any = re.compile(rf"[,}}]{WS}(?P<event>{event})|\}}{WS}(?P<end>\]){WS}{end}|(?P<document>{document})")
-        self._border = re.compile(rf"[,}}]{WS}{event}|{document}")
+        member = rf',{WS}"(?:{_any_of(ROOT_KEYS - self.keys)})"{WS}:'
+        self._border = re.compile(rf"[,}}]{WS}{event}|{document}|{member}")
 
     def next(self, text: str, place: int) -> Landmark | None:
         """The first landmark at ``place`` or after it."""

@@ -106,7 +106,7 @@ class Singles:
 
     def _mended(self, place: int) -> Single:
         """First with keys in an order that sound events have, then as the Chrome format has them, then any."""
-        for expected in ("order", "chrome"):
+        for expected in ("order", "chrome") if self._orders else ("chrome",):
             try:
                 return self._attempt(place, expected)
             except TooShort as short:

@@ -130,7 +130,8 @@ class Values:
     def member(self, place: int) -> tuple[str, str, str, int]:
         """The key at ``place``, the member and its value as they are written, and where it ends."""
         written, end = self._string(place, "key")
-        key = json.loads(written.encode("latin-1"))
+        plain = written.isascii() and "\\" not in written
+        key = written[1:-1] if plain else json.loads(written.encode("latin-1"))
         space = self._space(end)
         start = self._space(space + 1)
         value, after = self.value(start, key)

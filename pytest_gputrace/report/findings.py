@@ -43,9 +43,7 @@ def summary(report: Report) -> list[str]:
     lines = [f"{count(len(files), 'file')}, {count(events, 'event')}, {gpu_events:,} of a GPU: {verdict}"]
     if report.ignored:
         lines.append(f"ignored {ignored_text(report.ignored)}")
-    not_checked = _not_checked(report)
-    if not_checked:
-        lines.append(f"not checked, nothing to look at: {not_checked}")
+    lines += _not_checked(report)
     codes = sorted({finding.code for finding in report.all_findings})
     if codes:
         lines.append(f"why, and how to fix it: gputrace rules {' '.join(codes[:_EXPLAINED])}")
@@ -91,11 +89,11 @@ def _line(path: str, finding: Finding, rules: Mapping[str, Rule], *, colour: boo
     )
 
 
-def _not_checked(report: Report) -> str:
+def _not_checked(report: Report) -> Iterator[str]:
     counts = Counter(code for file in report.files for code in file.not_checked)
-    total = len(report.files)
-    words = {
-        code: code if number == total else f"{code} ({number:,} of {total:,} files)" for code, number in counts.items()
-    }
-    words |= {code: code for code in report.not_checked}
-    return ", ".join(words[code] for code in sorted(words))
+    nowhere = sorted([code for code, number in counts.items() if number == len(report.files)] + [*report.not_checked])
+    if nowhere:
+        yield f"not checked, nothing to look at: {', '.join(nowhere)}"
+    partly = sum(number < len(report.files) for number in counts.values())
+    if partly:
+        yield f"{count(partly, 'more rule')} found nothing to look at in some of the files; which: --format json"

@@ -18,9 +18,10 @@ _FIGURES = {
     "step_median_us": "median step", "kernels": "kernels", "gpu_busy_us": "GPU busy time",
     "communication_us": "time in collectives", "span_us": "span",
 }  # fmt: skip
-_NARROWEST_PATH = 20
+_NARROWEST_PATH = 30
+"""A file is known by its name: a line may be too long for its sake."""
 _UNREAD = 8
-_DEVICE_WIDTH = 22
+_DEVICE_WIDTH = 20
 
 
 def lines(many: Many, *, width: int = 100) -> list[str]:
@@ -62,7 +63,7 @@ def _row(file: Glance, base: str) -> list[str]:
         UNKNOWN if file.rank is None else str(file.rank),
         "none" if file.steps is None else f"{file.steps:,} x {duration(file.step_median_us)}",
         f"{file.kernels or 0:,}",
-        "none" if no_gpu else f"{percent(file.gpu_busy_percent)}, {duration(file.gpu_busy_us)}",
+        "none" if no_gpu else percent(file.gpu_busy_percent),
         "none" if file.communication_us is None else duration(file.communication_us),
         duration(file.span_us),
         f"{'BROKEN ' if file.broken else ''}{path}",

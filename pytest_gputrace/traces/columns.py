@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+from array import array
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import chain, compress, repeat
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,6 +33,7 @@ class Arguments(msgspec.Struct, gc=False, frozen=True):
     device: Any = NO_ID
     stream: Any = NO_ID
     bytes: Any = NO_ID
+    group: Any = msgspec.field(name="Process Group Name", default=NO_ID)
 
 
 _NO_ARGUMENTS = Arguments()
@@ -57,6 +60,20 @@ class _Table(dict[Any, int]):
         number = self[value] = len(self)
         return number
 
+    def numbers(self, values: list[Any]) -> NDArray[np.int32]:
+        return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
+
+    def numbers_of_letters(self, values: list[str]) -> NDArray[np.int32]:
+        """The same, sooner where all of them are of one letter each, as phases are."""
+        letters = "".join(values)
+        if len(letters) != len(values) or "" in values or not letters.isascii():
+            return self.numbers(values)
+        codes = np.frombuffer(letters.encode(), np.uint8)
+        table = np.zeros(128, np.int32)
+        for code in dict.fromkeys(letters):
+            table[ord(code)] = self[code]
+        return table[codes]
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -65,7 +82,7 @@ class Columns:
     ``phase``, ``category`` and ``name`` number the texts in ``phases``, ``categories`` and ``names``. ``ts_us`` and
     ``dur_us`` are microseconds as they stand in the file, NaN where there are none. ``pid``, ``tid`` and ``flow`` (the
     event's ``id``) are the file's numbers; a text is numbered in ``ids``, as ``-2 - index``, and `NO_ID` means none. So
-    do ``correlation``, ``device``, ``stream`` and ``size`` (``bytes``), from the arguments. ``gpu_us`` is what a SuperBench
+    do ``correlation``, ``device``, ``stream``, ``size`` (``bytes``) and ``group`` (``Process Group Name``), from the arguments. ``gpu_us`` is what a SuperBench
     event list says of the GPU's time, ``calls`` how often a tree's node was called; both are None in other formats.
     """
 
@@ -81,6 +98,7 @@ class Columns:
     device: NDArray[np.int64]
     stream: NDArray[np.int64]
     size: NDArray[np.int64]
+    group: NDArray[np.int64]
     phases: list[str]
     categories: list[str]
     names: list[str]
@@ -98,53 +116,89 @@ class Columns:
         return self.ids[-2 - number] if number < NO_ID else int(number)
 
 
-# In the order of the columns.
+class _Column:
+    """An array that grows. What is not filled yet takes no memory, so it may grow by much."""
+
+    def __init__(self, kind: Any) -> None:
+        self._array: NDArray[Any] = np.empty(_FIRST_SIZE, kind)
+        self._count = 0
+
+    def add(self, values: Any) -> None:
+        end = self._count + len(values)
+        if end > len(self._array):
+            size = len(self._array) * (8 if len(self._array) < _LARGE_SIZE else 2)
+            grown = np.empty(max(size, end), self._array.dtype)
+            grown[: self._count] = self._array[: self._count]
+            self._array = grown
+        self._array[self._count : end] = values
+        self._count = end
+
+    def values(self) -> NDArray[Any]:
+        """What was added."""
+        return self._array[: self._count]
+
+
+_FIRST_SIZE = 1 << 12
+_LARGE_SIZE = 1 << 20
+# In the order of the columns, and of the fields of an event and its arguments.
 _TEXTS = ("ph", "cat", "name")
 _NUMBERS = ("ts", "dur")
-_IDS = ("pid", "tid", "id", "args.correlation", "args.device", "args.stream", "args.bytes")
-_TYPES: dict[str, Any] = {
-    **dict.fromkeys(_TEXTS, np.int32), **dict.fromkeys(_NUMBERS, np.float64), **dict.fromkeys(_IDS, np.int64)
-}  # fmt: skip
+_IDS = ("pid", "tid", "id")
+_ARGUMENTS = Arguments.__struct_fields__
+_FIELDS = Event.__struct_fields__
 
 
 class EventBuilder:
     """Takes runs of events and gives the columns of all of them."""
 
     def __init__(self) -> None:
-        self._tables = {key: _Table() for key in _TEXTS}
+        self._tables = [_Table() for _ in _TEXTS]
         self._ids = _Table()
-        self._runs: dict[str, list[NDArray[Any]]] = {key: [] for key in _TYPES}
+        kinds = [(_TEXTS, np.int32), (_NUMBERS, np.float64), (_IDS, np.int64), (_ARGUMENTS, np.int64)]
+        self._columns = {key: _Column(kind) for keys, kind in kinds for key in keys}
         self.count = 0
 
     def add(self, events: list[Event]) -> None:
         """Add a run of events."""
         count = len(events)
         self.count += count
-        for event in events:
-            if event.args is None:
-                event.args = _NO_ARGUMENTS
-        for key in _TEXTS:
-            table = self._tables[key]
-            numbers = map(table.__getitem__, map(attrgetter(key), events))
-            self._runs[key].append(np.fromiter(numbers, np.int32, count))
+        values = list(chain.from_iterable(map(msgspec.structs.astuple, events)))
+        fields = {key: values[index :: len(_FIELDS)] for index, key in enumerate(_FIELDS)}
+        for key, table in zip(_TEXTS, self._tables, strict=True):
+            numbers = table.numbers_of_letters if key == "ph" else table.numbers
+            self._columns[key].add(numbers(fields[key]))
         for key in _NUMBERS:
-            self._runs[key].append(np.fromiter(map(attrgetter(key), events), np.float64, count))
+            self._columns[key].add(np.array(fields[key], np.float64))
         for key in _IDS:
-            values = list(map(attrgetter(key), events))
-            self._runs[key].append(self._numbers(values))
+            self._columns[key].add(self._numbers(fields[key]))
+        self._add_arguments(fields["args"])
 
     def columns(self) -> Columns:
         """The columns of all runs."""
-        whole = {key: np.concatenate(runs) if runs else np.empty(0, _TYPES[key]) for key, runs in self._runs.items()}
-        tables = [list(self._tables[key]) for key in _TEXTS]
-        return Columns(*whole.values(), *tables, list(self._ids))  # type: ignore[arg-type, call-arg] # in the order of its fields
+        arrays = [column.values() for column in self._columns.values()]
+        tables = [list(table) for table in self._tables]
+        return Columns(*arrays, *tables, list(self._ids))  # type: ignore[arg-type, call-arg] # in the order of its fields
+
+    def _add_arguments(self, values: list[Arguments | None]) -> None:
+        """Most events have none of these arguments, and cost no more than the look that tells."""
+        has_some = list(map(ne, values, repeat(_NO_ARGUMENTS)))
+        rows = list(compress(range(len(values)), has_some))
+        some = [value or _NO_ARGUMENTS for value in compress(values, has_some)]
+        flat = list(chain.from_iterable(map(msgspec.structs.astuple, some)))
+        for index, key in enumerate(_ARGUMENTS):
+            column = np.full(len(values), NO_ID, np.int64)
+            numbers = flat[index :: len(_ARGUMENTS)]
+            is_odd = bool in set(map(type, numbers))
+            column[rows] = self._numbers([NO_ID if type(n) is bool else n for n in numbers] if is_odd else numbers)
+            self._columns[key].add(column)
 
     def _numbers(self, values: list[Any]) -> NDArray[np.int64]:
-        if set(map(type, values)) <= {int}:  # numpy takes the text "7" for the number
-            with contextlib.suppress(OverflowError):
-                numbers = np.fromiter(values, np.int64, len(values))
-                if not (numbers < NO_ID).any():
-                    return numbers
+        with contextlib.suppress(TypeError, OverflowError):
+            numbers = np.frombuffer(
+                array("q", values), np.int64
+            )  # of whole numbers alone; numpy takes a text "7" for one
+            if not (numbers < NO_ID).any():
+                return numbers
         return np.fromiter(map(self._number, values), np.int64, len(values))
 
     def _number(self, value: Any) -> int:
@@ -169,12 +223,13 @@ def from_any(event: Any) -> tuple[Event, list[str]]:
             odd.append(f"{key!r} is {_called(value)}")
     arguments = event.get("args")
     if isinstance(arguments, dict):
-        values["args"] = Arguments(**{key: arguments[key] for key in Arguments.__struct_fields__ if key in arguments})
+        values["args"] = Arguments(**{field: arguments[key] for field, key in _IN_FILE.items() if key in arguments})
     elif arguments is not None:
         odd.append(f"'args' is {_called(arguments)}")
     return Event(**values), odd
 
 
+_IN_FILE = dict(zip(Arguments.__struct_fields__, Arguments.__struct_encode_fields__, strict=True))
 _KINDS: dict[str, Any] = {
     "ph": str, "cat": str, "name": str, "pid": int | str, "tid": int | str, "ts": int | float, "dur": int | float,
     "id": int | str,

@@ -54,6 +54,8 @@ _DOCUMENTS: dict[frozenset[bytes], str] = {
     frozenset({b"schema", b"nodes"}): "an execution trace of torch (Chakra), which holds no times",
     frozenset({b"$schema", b"runs"}): "a report of findings (SARIF)",
 }
+# Enough for the first keys of a document; those of a trace may lie around a list of any length.
+_BEGINNING = 4096
 EXPECTED = "expected a Chrome trace (Kineto, Proton, VizTracer), a SuperBench event list or a Proton tree"
 
 
@@ -76,7 +78,7 @@ def of_no_trace(text: bytes) -> str:
         if text.startswith(magic) or (magic == b"<" and start.startswith(magic)):
             return f"{what}; {EXPECTED}"
     if start.startswith(b"{"):
-        keys, _ = first_keys(start)
+        keys, _ = first_keys(start[:_BEGINNING])
         for wanted, what in _DOCUMENTS.items():
             if wanted <= keys and b"traceEvents" not in keys:
                 return f"{what}; {EXPECTED}"

@@ -26,6 +26,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _NODE = re.compile(r'\{[ \t\r\n]*"(?:frame|children|metrics)"')
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 _SHOWN = 80
+_WRAPPING = b'{"traceEvents": '
 # The strict reader expects a list of events; a tree is none.
 _OF_EVENTS = ("event", "root")
 
@@ -149,6 +150,9 @@ def _microseconds(time_ns: Any) -> float:
 
 def _problems(text: bytes, nodes: list[_Node]) -> list[Problem]:
     found = [problem for problem in judge(text) if problem.kind not in _OF_EVENTS]
+    if not found:  # nested too deep, which the strict reader says of what is right otherwise
+        wrapped = judge(_WRAPPING + text + b"}")
+        found = [replace(problem, byte=problem.byte - len(_WRAPPING)) for problem in wrapped]
     starts = [node.position for node in nodes]
     return [_placed(problem, text, nodes, starts) for problem in found]
 

@@ -5,18 +5,19 @@ The strict reader judges what the quick look suspects; it gets one run at a time
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.traces.arguments import Runs
-from pytest_gputrace.traces.judging import judge, stop_of
+from pytest_gputrace.traces.judging import are_plain, judge, stop_of
 from pytest_gputrace.traces.mending import items, lenient
 from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
 from pytest_gputrace.traces.scanner import Problem
 from pytest_gputrace.traces.skim import item_ends
-from pytest_gputrace.traces.suspicion import KeyPatterns, may_hide_something
+from pytest_gputrace.traces.suspicion import Look
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +66,7 @@ class Reader:
         self.runs = Runs()
         self._pieces = pieces
         self._records = records
-        self._patterns = KeyPatterns()
+        self._look = Look()
         self._last_name = ""
 
     @property
@@ -102,21 +103,21 @@ class Reader:
             if stop_of(found) is not None:
                 self._break(run.text, run.byte)
                 return False
-            self._note(found, run.byte)
             records = items(run.text)
+            self._note([_deep(one, run.text, records, self._ghosts) for one in found], run.byte)
         else:
-            self._judge(run, len(records))
+            self._judge(run, records)
         self._add(records, run.text, run.byte)
         return True
 
-    def _judge(self, run: Run, count: int) -> None:
-        patterns = self._patterns.new(run.text, count) if count else set()
-        if patterns is not None and not patterns and not may_hide_something(run.text):
-            return
-        found = self._strictly(run.text)
-        self._note(found, run.byte)
-        if patterns and not found:
-            self._patterns.learn(patterns)
+    def _judge(self, run: Run, records: list[Any]) -> None:
+        for suspect in self._look.suspects(run.text, len(records)):
+            last_name = _name(records[suspect.event - 1]) if suspect.event else None
+            found = self._strictly(run.text[suspect.start : suspect.stop], last_name=last_name)
+            if found:
+                self._note(found, run.byte + suspect.start, suspect.event)
+            else:
+                self._look.learn(suspect)
 
     def _break(self, text: bytes, byte: int) -> None:
         """Note where the grammar breaks or the text ends within ``text``, and keep the events before."""
@@ -126,19 +127,25 @@ class Reader:
         until = len(text) if stop is None else stop
         self._add(items(text, until), text[:until], byte)
 
-    def _strictly(self, text: bytes, end: bytes | None = None) -> list[Problem]:
-        """What the strict reader finds in ``text``, some events, at bytes of it."""
-        before = (b"[" if self._pieces.is_list else b'{"traceEvents": [') + self._ghost(b",")
+    def _strictly(self, text: bytes, *, last_name: str | None = None, end: bytes | None = None) -> list[Problem]:
+        """What the strict reader finds in ``text``, some events, at bytes of it; ``last_name`` is that of the event before."""
+        before = (b"[" if self._pieces.is_list else b'{"traceEvents": [') + self._ghost(b",", last_name)
         after = (b"]" if self._pieces.is_list else b"]}") if end is None else end
         return [replace(one, byte=one.byte - len(before)) for one in judge(before + text + after)]
 
-    def _ghost(self, comma: bytes) -> bytes:
-        """What the strict reader gets in place of the events before, of which the last is named where nothing else is."""
-        return json.dumps({"name": self._last_name}).encode() + comma if self._count else b""
+    @property
+    def _ghosts(self) -> int:
+        return 1 if self._count else 0
 
-    def _note(self, found: list[Problem], byte: int) -> None:
-        """Note what was found in a run that begins at ``byte``, as told of the whole file."""
-        shift = self._count - 1 if self._count else 0
+    def _ghost(self, comma: bytes, last_name: str | None = None) -> bytes:
+        """What the strict reader gets in place of the events before, of which the last is named where nothing else is."""
+        if last_name is None and not self._count:
+            return b""
+        return json.dumps({"name": self._last_name if last_name is None else last_name}).encode() + comma
+
+    def _note(self, found: list[Problem], byte: int, ahead: int = 0) -> None:
+        """Note what was found in a text at ``byte``, ``ahead`` events after those in the columns, as told of the whole file."""
+        shift = max(0, self._count + ahead - 1)
         self.problems.add(
             replace(
                 problem,
@@ -156,9 +163,7 @@ class Reader:
             self._note_types(odd, records, text, byte, first)
         if records:
             self.runs.add(first, byte, len(text))
-            last = records[-1]
-            name = last.get("name") if isinstance(last, dict) else getattr(last, "name", "")
-            self._last_name = name if isinstance(name, str) else ""
+            self._last_name = _name(records[-1])
 
     def _note_types(self, odd: list[Odd], records: list[Any], text: bytes, byte: int, first: int) -> None:
         row, what = odd[0]
@@ -166,9 +171,8 @@ class Reader:
         ends = item_ends(text)[0]
         start = ends[index - 1] + 1 if index else 0
         start += len(text) - start - len(text[start:].lstrip())
-        name = records[index].get("name")
-        shown = f" ({json.dumps(name[:_SHOWN])})" if isinstance(name, str) else ""
-        self.problems.add([Problem("type", what, byte + start, row, f"event {row}{shown}", len(odd) - 1)])
+        where = _event(row, records[index])
+        self.problems.add([Problem("type", what, byte + start, row, where, len(odd) - 1)])
 
     def _surroundings(self) -> None:
         """Judge and keep what stands around the list of events."""
@@ -196,6 +200,24 @@ class Reader:
                 continue
             del self.metadata["traceEvents"]
             return
+
+
+def _deep(problem: Problem, text: bytes, records: list[Any], ghosts: int) -> Problem:
+    """A problem with its event: of what is nested too deep the strict reader tells the place alone."""
+    if problem.kind != "deep":
+        return problem
+    index = bisect.bisect_right(item_ends(text)[0], problem.byte)
+    return replace(problem, event=ghosts + index, where=_event(ghosts + index, records[index]))
+
+
+def _event(number: int, record: Any) -> str:
+    name = record.get("name") if isinstance(record, dict) else None
+    return f"event {number} ({json.dumps(name[:_SHOWN])})" if isinstance(name, str) else f"event {number}"
+
+
+def _name(record: Any) -> str:
+    name = record.get("name") if isinstance(record, dict) else getattr(record, "name", "")
+    return name if isinstance(name, str) else ""
 
 
 def _shifted(where: str, shift: int) -> str:

@@ -80,6 +80,8 @@ _BOM = "\ufeff"
 _NAMES = {"{": "an object", "[": "a list", '"': "a text", "t": "true", "f": "false", "n": "null"}
 _DIGITS = "-0123456789"
 _SHOWN = 80
+# What Python's own parser and orjson follow, about.
+_DEEPEST = 1000
 
 
 class _Stop(Exception):  # noqa: N818  # a signal within this module: nothing after this place can be read
@@ -110,8 +112,8 @@ class _Note:
 class Scanner:
     """Goes through a text once, token by token, and notes what is wrong."""
 
-    def __init__(self, text: str, *, too_deep: bool = False) -> None:
-        self.text, self.too_deep = text, too_deep
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.document = Document()
         self.stack: list[_Frame] = []
         self.fields: dict[str, str] = {}
@@ -129,7 +131,7 @@ class Scanner:
             self._document()
         if self.event is not None:
             self._end_event()
-        if self.too_deep and not self.notes:
+        if self.deepest > _DEEPEST and not self.notes:
             advice = "readers give up there; was a value written into itself?"
             self._note("deep", self.deepest_at, f"values nested {self.deepest} deep; {advice}")
         self.document.problems = [self._problem(kind, note) for kind, note in self.notes.items()]

@@ -20,8 +20,8 @@ _SUSPECT = re.compile(rf"[0-9]{{200}}|[0-9][eE]\+?[0-9]{{3}}|{UNDECODABLE.patter
 
 def parse(text: str) -> Document:
     """Read ``text``, decoded from UTF-8 with ``surrogateescape``: a SuperBench event list or a Chrome trace."""
-    document, too_deep = _quickly(text)
-    return Scanner(text, too_deep=too_deep).scan() if document is None else document
+    document = _quickly(text)
+    return Scanner(text).scan() if document is None else document
 
 
 def _refuse(token: str) -> Any:
@@ -38,23 +38,21 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
 
 
-def _quickly(text: str) -> tuple[Document | None, bool]:
-    """The document, or ``None`` where anything asks for a closer look, and whether it was nested too deep."""
+def _quickly(text: str) -> Document | None:
+    """The document, or ``None`` where anything asks for a closer look."""
     if _SUSPECT.search(text) or ("\\ud" in text.lower() and any(m["lone"] for m in ESCAPE.finditer(text))):
-        return None, False
+        return None
     try:
         value = _DECODER.decode(text)
-    except ValueError:
-        return None, False
-    except RecursionError:
-        return None, True
+    except (ValueError, RecursionError):
+        return None
     events = value.get("traceEvents") if isinstance(value, dict) else value
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        return None, False
+        return None
     names = [EventName(*(_text(event.get(key)) for key in EventName._fields)) for event in events]
     if events is value and any(name.name is None and name.ph is None for name in names):
-        return None, False
-    return Document(events=len(events), names=names), False
+        return None
+    return Document(events=len(events), names=names)
 
 
 def _text(value: Any) -> str | None:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GPU_CATEGORIES",
+    "chosen",
     "collectives",
     "copies",
     "functions",
     "gpu_work",
     "host_collectives",
+    "is_gpu",
     "kernels",
     "launches",
     "named",
@@ -51,22 +53,27 @@ _STEP = re.compile(r"ProfilerStep#(?P<number>\d+)")
 
 def of_category(columns: Columns, test: Callable[[str], bool]) -> NDArray[np.bool_]:
     """Which events have a category that passes ``test``."""
-    return _chosen(columns.categories, columns.category, test)
+    return chosen(columns.categories, columns.category, test)
 
 
 def of_phase(columns: Columns, phases: str) -> NDArray[np.bool_]:
     """Which events have one of these phases, a letter each."""
-    return _chosen(columns.phases, columns.phase, lambda phase: len(phase) == 1 and phase in phases)
+    return chosen(columns.phases, columns.phase, lambda phase: len(phase) == 1 and phase in phases)
 
 
 def named(columns: Columns, test: Callable[[str], bool]) -> NDArray[np.bool_]:
     """Which events have a name that passes ``test``."""
-    return _chosen(columns.names, columns.name, test)
+    return chosen(columns.names, columns.name, test)
 
 
 def gpu_work(columns: Columns) -> NDArray[np.bool_]:
     """Which events are kernels, copies or sets that ran on a GPU (``ph`` X)."""
     return of_category(columns, lambda category: category.lower() in GPU_CATEGORIES) & of_phase(columns, "X")
+
+
+def is_gpu(category: str) -> bool:
+    """Whether a category is one of a GPU's lanes: work, or a range of the program as the GPU saw it."""
+    return category.lower() in GPU_CATEGORIES or category == "gpu_user_annotation"
 
 
 def kernels(columns: Columns) -> NDArray[np.bool_]:
@@ -134,7 +141,7 @@ def steps(columns: Columns) -> dict[int, int]:
     if not numbers:
         return {}
     rows = np.flatnonzero(
-        _chosen(columns.names, columns.name, lambda name: bool(_STEP.match(name)))
+        chosen(columns.names, columns.name, lambda name: bool(_STEP.match(name)))
         & of_category(columns, lambda category: category == "user_annotation")
         & of_phase(columns, "X")
     )
@@ -144,7 +151,8 @@ def steps(columns: Columns) -> dict[int, int]:
     return found
 
 
-def _chosen(table: list[str], column: NDArray[np.int32], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+def chosen(table: list[str], column: NDArray[np.int32], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Which events have a word of ``table`` that passes ``test``; ``column`` numbers the words."""
     if not table:
         return np.zeros(len(column), np.bool_)
     return np.fromiter(map(test, table), np.bool_, len(table))[column]

@@ -195,3 +195,22 @@ def test_what_was_ignored_is_listed_when_all_is_clean_too(engine: Engine, capsys
     assert capsys.readouterr().out.splitlines() == [
         "1 file, 5 events, 2 of a GPU: clean", "ignored 1 (not called like a trace: a.txt)",
     ]  # fmt: skip
+
+
+def test_a_reader_who_has_seen_enough_does_not_hide_the_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.report = with_finding(Severity.ERROR)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["check", "a.json"]) == 1
+
+
+def test_a_full_disk_behind_standard_output_is_no_success(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["check", "a.json"]) == 2
+    assert capsys.readouterr().err == "gputrace check: cannot write to standard output: No space left on device\n"
+    assert engine.asked

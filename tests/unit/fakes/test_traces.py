@@ -110,6 +110,8 @@ def test_later_steps_happen_later() -> None:
     first, second = FakeTrace(), FakeTrace(first_step=2)
     end = max(row["ts"] + row["dur"] for row in of(first, *GPU, "user_annotation"))
     assert end < min(row["ts"] for row in of(second, *GPU, "user_annotation"))
+    frames = [of(trace, "Trace")[0] for trace in (first, second)]
+    assert frames[0]["ts"] + frames[0]["dur"] < frames[1]["ts"], "one process has one profile at a time"
     assert [row["name"] for row in of(second, "user_annotation")] == ["ProfilerStep#2", "ProfilerStep#3"]
     assert first.document["trace_id"] != second.document["trace_id"]
 

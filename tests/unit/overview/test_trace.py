@@ -97,7 +97,7 @@ def test_what_a_trace_does_not_tell_is_none_and_not_zero(opened: Opened) -> None
         overview.communication, overview.host.ranking.top[0].total_us,
     )  # fmt: skip
     assert set(nothing) == {None}
-    assert not (overview.devices or overview.gpus or overview.copies or overview.sets)
+    assert not any([overview.devices, overview.gpus, overview.copies, overview.sets])
 
 
 def test_an_empty_trace_has_an_overview(opened: Opened) -> None:

@@ -29,7 +29,8 @@ def test_each_finding_with_its_place_then_the_set_then_what_was_looked_at(
         all files: GT501 missing-rank [error] rank 2 of 3 left no file
         2 files, 1,234 events, 801 of a GPU: 3 errors, 1 warning, 1 for information
         ignored 2 (not the name of a trace: run/a.txt, run/b.log)
-        not checked, nothing to look at: GT306, GT308 (1 of 2 files), GT508
+        not checked, nothing to look at: GT306, GT508
+        1 more rule found nothing to look at in some of the files; which: --format json
         why, and how to fix it: gputrace rules GT301 GT309 GT402 GT501""")
 
 

@@ -22,11 +22,11 @@ def test_a_line_a_rank_then_what_stands_out() -> None:
     assert (
         "\n".join(lines(compare(files)))
         == """\
-rank       steps  kernels         GPU busy  collectives    span  file
-   0  3 x 100 us       20  80.0 %, 80.0 us      10.0 us  400 us  rank0.json
-   1  3 x 150 us       20  80.0 %, 80.0 us      10.0 us  400 us  rank1.json
-   2  3 x 100 us        0  80.0 %, 80.0 us      10.0 us  400 us  rank2.json
-   3  3 x 100 us       20  80.0 %, 80.0 us      10.0 us  400 us  rank3.json
+rank       steps  kernels  GPU busy  collectives    span  file
+   0  3 x 100 us       20    80.0 %      10.0 us  400 us  rank0.json
+   1  3 x 150 us       20    80.0 %      10.0 us  400 us  rank1.json
+   2  3 x 100 us        0    80.0 %      10.0 us  400 us  rank2.json
+   3  3 x 100 us       20    80.0 %      10.0 us  400 us  rank3.json
 
 device    AMD Instinct MI300X
 total     4 files, 4 of 4 ranks, 200 events, 60 kernels, GPU busy 320 us in all (median 80.0 %)
