@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
-__all__ = ["Commands", "codes", "count", "jobs", "size_bytes"]
+__all__ = ["codes", "count", "jobs", "size_bytes"]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.traces.arguments import Runs
-from pytest_gputrace.traces.judging import are_plain, judge, stop_of
+from pytest_gputrace.traces.judging import judge, stop_of
 from pytest_gputrace.traces.mending import items, lenient
 from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
 from pytest_gputrace.traces.scanner import Problem

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from pytest_gputrace.checks import text
+from pytest_gputrace.checks.check import check
 from pytest_gputrace.checks.pages import page, page_codes
-from pytest_gputrace.traces.strict import parse
+from pytest_gputrace.checks.rules import RULES
 
 TABLE = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"
 SECTIONS = ["What it checks", "Why it is bad", "Example", "How to fix it"]
@@ -50,14 +50,19 @@ def test_every_problem_of_a_text_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("code", WITH_JSON)
-def test_the_example_shows_what_the_rule_is_about(code: str) -> None:
-    if code not in text.CODES.values():  # of numbers and structure: the text around them is right
-        json.loads(example(code))
-        return
-    found = {text.CODES[problem.kind]: text.hit(problem) for problem in parse(example(code)).problems}
-    shown = " ".join(page(code).split())
-    hit = found[code]
-    assert f"byte {hit.byte}: {code} {head(code)[0]} [{head(code)[1]}] {' '.join(hit.message.split())}" in shown
+def test_the_example_gives_what_the_page_shows(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(example(code), encoding="utf-8")
+    [finding] = check([path], select=[code]).all_findings
+    place = [f"event {finding.event}"] * (finding.event is not None) + [f"byte {finding.byte}"] * (finding.byte is not None)
+    where = f"trace.json: {', '.join(place)}: " if place else "trace.json: "
+    line = f"{where}{code} {head(code)[0]} [{head(code)[1]}] {finding.message}"
+    assert " ".join(line.split()) in " ".join(page(code).split())
+
+
+def test_every_rule_has_a_page_with_its_name_and_severity() -> None:
+    pages = {code: head(code) for code in page_codes() if not code.startswith("GT1")}
+    assert pages == {code: (rule.name, rule.severity.value) for code, rule in RULES.items()}
 
 
 @pytest.mark.parametrize("code", ["GT999", "", "../pages"])

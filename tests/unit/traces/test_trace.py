@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from pytest_gputrace.traces import Trace, open_trace, pieces
+from pytest_gputrace.traces import Trace, judging, open_trace, pieces
 from pytest_gputrace.traces.strict import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_gputrace.traces.scanner import Problem
 
 REAL = Path(os.environ.get("GPUTRACE_TRACES", Path(__file__).parents[4] / "shared" / "traces"))
 REAL_TRACES = sorted(path for path in REAL.glob("*") if ".json" in path.name or path.suffix == ".chrome_trace")
@@ -363,9 +365,13 @@ def test_what_follows_the_document_is_not_held(tmp_path: Path) -> None:
     document = '{"traceEvents": [{"ph": "X", "name": "a"}]}'
     path = written(tmp_path, document + "\n" + document * 1000)
     held: list[int] = []
+
+    def judge(text: bytes) -> list[Problem]:
+        held.append(len(text))
+        return judging.judge(text)
+
     with runs_of(300), pytest.MonkeyPatch.context() as patch:
-        real = pieces.judge
-        patch.setattr(pieces, "judge", lambda text: (held.append(len(text)), real(text))[1])
+        patch.setattr(pieces, "judge", judge)
         trace = open_trace(path)
     assert [problem.kind for problem in trace.problems] == ["second"]
     assert trace.size_bytes == path.stat().st_size
