@@ -1,7 +1,8 @@
 """Real traces made larger: their events again and again, with later times and ids of their own.
 
 Each copy of the events is the real one shifted: what was launched before it ran still is, ids meet within a copy and never
-across copies, and steps count on. Files are kept in the system's temporary folder.
+across copies, and steps count on. Files are kept in the system's temporary folder. ``python -m benchmarks.scaled MB`` makes
+them and prints where they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -92,3 +94,9 @@ def _shifts(events: list[dict[str, Any]]) -> dict[str, int]:
 
 def _text(event: dict[str, Any]) -> str:
     return json.dumps(event, separators=(",", ": "))
+
+
+if __name__ == "__main__":
+    for wanted in REAL:
+        if (_TRACES / f"{wanted}.json.gz").exists():
+            print(scaled(wanted, int(sys.argv[1])))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
@@ -18,6 +20,7 @@ from pytest_gputrace.errors import SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
     from pytest_gputrace.checks.outcome import Ignored
     from pytest_gputrace.checks.search import Found
@@ -108,19 +111,39 @@ def _at_once(found: Sequence[Found], settings: Settings, jobs: int, bar: _Bar) -
     # Not forked: the caller may have threads. The largest first, so that no process is left with it at the end.
     context = multiprocessing.get_context("spawn")
     order = sorted(range(len(found)), key=lambda index: -_size(found[index]))
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(min(jobs, len(found)), mp_context=context) as pool:
-        waiting = {pool.submit(check_one, found[index], settings): index for index in order}
-        for future in as_completed(waiting):
-            index = waiting[future]
-            try:
-                yield index, future.result()
-            except BrokenProcessPool:
-                why = (
-                    "the process that read it, or one beside it, was killed; out of memory? Try --jobs 1 or --max-bytes"
-                )
-                file = found[index]
-                yield index, unreadable(file, claim(file.path, file.inside), why, settings)
-            bar.done(found[index])
+        with _interrupts_held():
+            waiting = {pool.submit(check_one, found[index], settings): index for index in order}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], _result(future, found[waiting[future]], settings)
+                bar.done(found[waiting[future]])
+        except BaseException:  # whoever waits has given up: so do those that read
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
+
+
+def _result(future: Future[Checked], file: Found, settings: Settings) -> Checked:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        why = "the process that read it, or one beside it, was killed; out of memory? Try --jobs 1 or --max-bytes"
+        return unreadable(file, claim(file.path, file.inside), why, settings)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C goes to every process of a terminal; those begun in here leave it to this one."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Bar:

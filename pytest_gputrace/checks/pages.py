@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-__all__ = ["page", "page_codes"]
+__all__ = ["name", "page", "page_codes"]
 
 _FOLDER = resources.files("pytest_gputrace.checks") / "explained"
 
@@ -18,6 +18,15 @@ def page(code: str) -> str:
     if code not in page_codes():
         raise KeyError(code)
     return (_FOLDER / f"{code}.md").read_text(encoding="utf-8")
+
+
+def name(code: str) -> str:
+    """The name of a rule, as its page's title has it.
+
+    Raises:
+        KeyError: there is no such page.
+    """
+    return page(code).split("\n", 1)[0].partition(": ")[2]
 
 
 def page_codes() -> list[str]:

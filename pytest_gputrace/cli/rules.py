@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -63,15 +62,16 @@ def _known() -> tuple[dict[str, Callable[[str], str]], dict[str, str], dict[str,
     from pytest_gputrace.checks import pages as rule_pages
     from pytest_gputrace.checks.rules import RULES
 
-    pages = {**dict.fromkeys(conformance.CHECKS, conformance.page), **dict.fromkeys(RULES, rule_pages.page)}
+    captures = [code for code in rule_pages.page_codes() if code.startswith("GT1")]
+    names = {code: rule_pages.name(code) for code in captures} | {code: rule.name for code, rule in RULES.items()}
+    pages = {**dict.fromkeys(conformance.CHECKS, conformance.page), **dict.fromkeys(names, rule_pages.page)}
     lines = {id: f"{id}  {check.title}" for id, check in conformance.CHECKS.items()}
+    lines |= {code: f"{code}  {name}: a finding of gputrace_check" for code, name in names.items()}
     lines |= {code: f"{code}  {rule.name}: {rule.title}" for code, rule in RULES.items()}
-    return pages, lines, {rule.name: code for code, rule in RULES.items()}
+    return pages, lines, {name: code for code, name in names.items()}
 
 
 def _unknown(asked: str, known: list[str]) -> str:
-    if re.fullmatch(r"GT1\d*", asked.upper()):
-        return f"{asked} is about captures: a finding of gputrace_check; see docs/reference/options.md"
     near = [
         *difflib.get_close_matches(asked.upper(), known, n=1),
         *difflib.get_close_matches(asked.lower(), known, n=1),

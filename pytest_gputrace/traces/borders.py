@@ -55,7 +55,8 @@ def _outermost(text: NDArray[np.uint8]) -> NDArray[np.intp]:
     braces = braces[quotes.searchsorted(braces) % 2 == 0]
     is_open = text[braces] == _OPEN
     depths = np.cumsum(np.where(is_open, 1, -1))
-    return braces[is_open & (depths == 1)]
+    outermost: NDArray[np.intp] = braces[is_open & (depths == 1)]
+    return outermost
 
 
 def _before(text: NDArray[np.uint8], places: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -36,7 +36,13 @@ def known_rules(monkeypatch: pytest.MonkeyPatch) -> dict[str, Rule]:
         "GT501": Rule("GT501", "missing-rank", "a rank left no file", Severity.ERROR),
     }
     _stand_in(monkeypatch, "pytest_gputrace.checks.rules", RULES=rules)
-    _stand_in(monkeypatch, "pytest_gputrace.checks.pages", page=lambda code: f"# {code}\n\nwhy\n")
+    _stand_in(
+        monkeypatch,
+        "pytest_gputrace.checks.pages",
+        page=lambda code: f"# {code}\n\nwhy\n",
+        page_codes=lambda: ["GT106", *rules],
+        name=lambda code: {"GT106": "lost-capture"}[code],
+    )
     return rules
 
 
@@ -62,7 +68,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, known_rules: dict[str, Rule]) -> Eng
     return stand_in
 
 
-def _stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
+def _stand_in(monkeypatch: pytest.MonkeyPatch, name: str, /, **content: Any) -> None:
     module = types.ModuleType(name)
     module.__dict__.update(content)
     monkeypatch.setitem(sys.modules, name, module)

@@ -1,0 +1,109 @@
+"""``gputrace check`` on large traces, against ``json.load`` of the same file and HolisticTraceAnalysis.
+
+Every measurement is a process of its own. Ours is timed from outside, start of Python and imports included; a rival only
+while it reads. Memory is the most that the process held. HolisticTraceAnalysis has an interpreter of its own, named by
+GPUTRACE_HTA_PYTHON; it is left out where that is not set.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.table import median_ratio, show
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OURS = "from pytest_gputrace.cli import main; assert main(['check', path]) == 0, 'not clean'"
+_RIVALS = {
+    "json.load": ("", "import json", "json.load(open(path, encoding='utf-8'))"),
+    "json.load, gc off": ("", "import gc, json; gc.disable()", "json.load(open(path, encoding='utf-8'))"),
+    "HTA parser": (
+        "GPUTRACE_HTA_PYTHON",
+        "from hta.common.trace_parser import parse_trace_dataframe; from hta.configs.parser_config import ParserConfig",
+        "parse_trace_dataframe(path, ParserConfig.get_default_cfg())",
+    ),
+    "HTA full load": (
+        "GPUTRACE_HTA_PYTHON",
+        "from hta.trace_analysis import TraceAnalysis",
+        "TraceAnalysis(trace_files={0: path})",
+    ),
+}
+_CHILD = """
+import contextlib, os, sys, time
+path = sys.argv[1]
+with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+    {prepare}
+    start = time.perf_counter()
+    with contextlib.suppress(SystemExit):
+        {work}
+    seconds = time.perf_counter() - start
+lines = open("/proc/self/status").read().splitlines()
+print(seconds, next(line.split()[1] for line in lines if line.startswith("VmHWM:")))
+"""
+
+
+class _Measured(NamedTuple):
+    seconds: float
+    peak_bytes: int
+
+
+def main(count: int, size_mb: int = 100) -> None:
+    """Print, for a real ROCm and a real CUDA trace of about this size, the time and memory of all."""
+    # A process of its own makes the files: what this one holds, its children would seem to.
+    names = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scaled", str(size_mb)], stdout=subprocess.PIPE, text=True, check=False
+    ).stdout.split()
+    if not names:
+        print("\ncheck: left out, needs traces: a folder of real ones, named by GPUTRACE_TRACES", file=sys.stderr)
+    for name in names:
+        _compare(name, count)
+
+
+def _compare(path: str, count: int) -> None:
+    size = os.path.getsize(path)
+    ours: list[_Measured] = []
+    rows = []
+    for name, (variable, prepare, work) in _RIVALS.items():
+        python = os.environ.get(variable, "") if variable else sys.executable
+        if not python:
+            print(f"\ncheck: {name} left out, since {variable} names no interpreter that has it", file=sys.stderr)
+            continue
+        measured = []
+        for _ in range(count + 1):  # one uncounted pair
+            mine = _measure(sys.executable, "pass", _OURS, path, outside=True)
+            measured.append((mine, _measure(python, prepare, work, path)))
+        ours += [mine for mine, _ in measured[1:]]
+        rival = [rival for _, rival in measured[1:]]
+        ratio = median_ratio([(mine.seconds, other.seconds) for mine, other in measured[1:]])
+        rows.append([name, *_shown(rival, size), f"{ratio:.1f}x"])
+    rows.insert(0, ["gputrace check", *_shown(ours, size), ""])
+    show(
+        f"{os.path.basename(path)}, {size / 1e6:.0f} MB: `python -m benchmarks check --size {round(size / 1e8) * 100}`",
+        ["", "time", "peak memory", "of the file", "slower than ours (median of pairs)"],
+        rows,
+    )
+
+
+def _shown(measured: list[_Measured], size: int) -> list[str]:
+    peak = statistics.median(one.peak_bytes for one in measured)
+    return [
+        f"{statistics.median(one.seconds for one in measured):.2f} s",
+        f"{peak / 1e6:.0f} MB",
+        f"{peak / size:.2f}x",
+    ]
+
+
+def _measure(python: str, prepare: str, work: str, path: str | Path, *, outside: bool = False) -> _Measured:
+    """Run ``work`` in a process of its own; timed from ``outside``, or from within."""
+    code = _CHILD.format(prepare=prepare, work=work)
+    start = time.perf_counter()
+    done = subprocess.run([python, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, timeout=1800, check=True)
+    whole = time.perf_counter() - start
+    seconds, kilobytes = done.stdout.split()
+    return _Measured(whole if outside else float(seconds), int(kilobytes) * 1024)
