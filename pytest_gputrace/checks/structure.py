@@ -14,6 +14,8 @@ from pytest_gputrace.traces import vocabulary
 from pytest_gputrace.traces.columns import NO_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from pytest_gputrace.checks.rule import Settings
@@ -33,14 +35,17 @@ def repeated_flow_start(view: View, settings: Settings) -> Looked:
     if view.trace.format != "kineto":  # Proton repeats the begin for each kernel of a launch
         return Looked(0)
     columns = view.columns
-    rows = np.flatnonzero(vocabulary.of_phase(columns, "s"))
-    looked = Looked(len(rows))
-    keys = _keys(view, rows)
-    _, first, inverse, counts = np.unique(keys, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    if len(rows) and counts.max() > 1:
-        row = int(rows[np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(rows)))[0]])
-        what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} begins {counts.max()} times"
-        looked.hits.append(Hit(f"{what}{more(int((counts > 1).sum()))}; viewers join arrows of one id", row))
+    begins = np.flatnonzero(vocabulary.of_phase(columns, "s"))
+    looked = Looked(len(begins))
+    again = []
+    for rows in _alike(view, begins):
+        _, first = np.unique(columns.flow[rows], return_index=True)
+        again.append(np.delete(rows, first))
+    repeated = np.sort(np.concatenate(again)) if again else begins[:0]
+    if len(repeated):
+        row = int(repeated[0])
+        what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} begins once more"
+        looked.hits.append(Hit(f"{what}{more(len(repeated))}; viewers join arrows of one id", row))
     return looked
 
 
@@ -50,24 +55,33 @@ def flow_ends_first(view: View, settings: Settings) -> Looked:
     others = np.ones(len(columns), np.bool_)
     if (launch_gaps(view)[1] < 0).any() or not (columns.ts_us[view.work] > 0).all():
         others = vocabulary.of_category(columns, lambda category: category not in _LAUNCH_FLOWS)
-    begins = np.flatnonzero(vocabulary.of_phase(columns, "s") & others)
-    ends = np.flatnonzero(vocabulary.of_phase(columns, "f") & others)
-    if not len(begins) or not len(ends):
-        return Looked(0)
-    keys, inverse = np.unique(_keys(view, np.concatenate([begins, ends])), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    earliest = np.full(len(keys), np.inf)
-    np.fmin.at(earliest, inverse[: len(begins)], columns.ts_us[begins])
-    begun = earliest[inverse[len(begins) :]]
-    looked = Looked(int(np.isfinite(begun).sum()))
-    early = ends[
-        np.isfinite(begun) & (columns.ts_us[ends] < begun - np.maximum(_ROUNDING_US, 4 * np.spacing(np.abs(begun))))
-    ]
-    if len(early):
-        row = int(early[0])
+    looked = Looked(0)
+    early = []
+    for rows in _alike(view, np.flatnonzero(vocabulary.of_phase(columns, "sf") & others)):
+        starts = vocabulary.of_phase(columns, "s")[rows]
+        ids, begun = _earliest(columns.flow[rows[starts]], columns.ts_us[rows[starts]])
+        ends = rows[~starts]
+        if not len(ids) or not len(ends):
+            continue
+        at = np.minimum(np.searchsorted(ids, columns.flow[ends]), len(ids) - 1)
+        paired = ids[at] == columns.flow[ends]
+        ends, begins = ends[paired], begun[at[paired]]
+        looked.at += len(ends)
+        early.append(ends[columns.ts_us[ends] < begins - np.maximum(_ROUNDING_US, 4 * np.spacing(np.abs(begins)))])
+    found = np.sort(np.concatenate(early)) if early else np.empty(0, np.intp)
+    if len(found):
+        row = int(found[0])
         what = f"flow {columns.text_of(int(columns.flow[row]))} of {_category(view, row)} ends before it begins"
-        looked.hits.append(Hit(f"{what}{more(len(early))}; viewers drop such arrows", row))
+        looked.hits.append(Hit(f"{what}{more(len(found))}; viewers drop such arrows", row))
     return looked
+
+
+def _earliest(ids: NDArray[np.int64], times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Each id once, and the earliest of its times."""
+    order = np.lexsort((times, ids))
+    ids, times = ids[order], times[order]
+    first = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))
+    return ids[first], times[first]
 
 
 def odd_id(view: View, settings: Settings) -> Looked:
@@ -174,10 +188,12 @@ def _placeholders(view: View) -> NDArray[np.bool_]:
     return missing
 
 
-def _keys(view: View, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """What a viewer joins arrows by: category, name and id, one line an event."""
+def _alike(view: View, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """The rows of each category and name by themselves: what viewers join by, besides the id."""
     columns = view.columns
-    return np.stack([columns.category[rows].astype(np.int64), columns.name[rows], columns.flow[rows]], axis=1)
+    kinds = columns.category[rows].astype(np.int64) * len(columns.names) + columns.name[rows]
+    order = np.argsort(kinds, kind="stable")
+    yield from np.split(rows[order], np.flatnonzero(np.diff(kinds[order])) + 1)
 
 
 def _category(view: View, row: int) -> str:

@@ -107,8 +107,7 @@ class Document:
             return attempts(self._values, read)
         except TooShort as short:
             if short.intact:
-                tried[0].cut = True
-                return tried[0]
+                return tried[0].cut_short()
         except Broken:
             pass
         return Root(self._values([]), behind=behind).read(place, skipping=True)

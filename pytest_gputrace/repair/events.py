@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_gputrace.repair.outcome import shown
 from pytest_gputrace.repair.runs import RUN_BYTES, Runs
-from pytest_gputrace.repair.search import KEY, WS
+from pytest_gputrace.repair.search import KEY, WS, document_in
 from pytest_gputrace.repair.single import Singles
 from pytest_gputrace.repair.values import Broken, NeedsMore, TooShort, led
 
@@ -201,12 +201,14 @@ class Events:
         return True
 
     def _cut(self, gap: str) -> None:
-        """The text ends within the event after ``gap``."""
+        """The text ends within the event after ``gap``, or another document begins there, where a value was to come."""
         window, ledger = self._window, self._ledger
         window.at += len(gap)
-        start, text = window.byte, window.text[window.at :]
+        start = window.byte
+        end = document_in(window.text, window.at) or len(window.data)
+        text = window.text[window.at : end]
         ledger.bytes_lost += len(text)
-        window.at = len(window.data)
+        window.at = end
         self._end_early(f"in event {ledger.begun}{self._called(text)}", start)
 
     def _end_early(self, where: str, byte: int) -> None:

@@ -58,15 +58,23 @@ class Root:
             except TooShort:
                 if not skipping:
                     raise
-                self.cut = True
-                break
+                return self.cut_short()
             except Broken:
                 if not skipping:
                     raise
                 at, skipped = self._skip(at), True
                 if self.cut:
-                    break
-        self.end = at if not self.cut else self.end
+                    return self
+        self.end = at
+        return self
+
+    def cut_short(self) -> Root:
+        """Stop where reading stopped: the text ends there, or another document begins where a value was to come."""
+        self.cut = True
+        document = document_in(self.values.text, self.end)
+        if document is not None:
+            self.gone.append((self.end, document))
+            self.end = document
         return self
 
     def _next(self, at: int, *, skipped: bool, last: bool) -> int:

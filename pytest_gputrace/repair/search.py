@@ -58,13 +58,15 @@ class Landmarks:
         document = rf'\{{{WS}"(?:{_any_of(_FIRST_KEYS - self.keys)})"{WS}:'
         self._event, self._list = re.compile(event), re.compile(rf"\[{WS}{event}")
         self._document = re.compile(document)
+        lists = "(?!)"  # never
         after = r"(?:\Z|[\[{])"
         if self._in_list:
             end = after
-            document += rf"|(?<=[^:, \t\r\n])\[{WS}{event}"
+            lists = rf"[^: \t\r\n]{WS}(?P<list>\[{WS}{event})"
         else:
             end = rf'(?:,{WS}"(?!(?:{_any_of(self.keys)})")[^"\\]{{1,64}}"{WS}:|\}}{WS}{after})'
-        self._any = re.compile(rf"[,}}]{WS}(?P<event>{event})|\}}{WS}(?P<end>\]){WS}{end}|(?P<document>{document})")
+        document = rf"{lists}|(?P<document>{document})"
+        self._any = re.compile(rf"[,}}]{WS}(?P<event>{event})|\}}{WS}(?P<end>\]){WS}{end}|{document}")
         member = rf',{WS}"(?:{_any_of(ROOT_KEYS - self.keys)})"{WS}:'
         self._border = re.compile(rf"[,}}]{WS}{event}|{document}|{member}")
 
@@ -76,7 +78,7 @@ class Landmarks:
         for kind in _KINDS:
             if match[kind] is not None:
                 return Landmark(kind, match.start(kind))
-        return None
+        return Landmark("document", match.start("list"))
 
     def is_event(self, text: str, place: int) -> bool:
         """Whether an event seems to begin there."""

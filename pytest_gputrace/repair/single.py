@@ -135,7 +135,7 @@ class Singles:
                 timeless = key if not_finite else timeless.replace(key, "")
 
         text, end = values.members(place, known)
-        if not (_NEEDED.issubset(keys) if expected == "chrome" else self.is_usual(keys)):
+        if not self.is_usual(keys) or (expected == "chrome" and not _NEEDED.issubset(keys)):
             raise Broken(place)
         if not values.whole and len(values.text) - end < _MARGIN:
             raise NeedsMore(intact=False)

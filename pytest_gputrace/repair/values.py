@@ -42,6 +42,8 @@ _LITERALS = ("true", "false", "null")
 _WORDS = {
     "None": "null", "N/A": "null", "n/a": "null", "NA": "null", "undefined": "null", "True": "true", "False": "false"
 }  # fmt: skip
+# Bytes that never reached the disk read as NUL.
+_HOLE = "\0" * 16
 _DEEPEST = 100
 _ATTEMPTS = 64
 _STEPS = 20_000
@@ -220,7 +222,10 @@ class Values:
                 raise Broken(at)
         if context != "key":
             self.chosen.append(skip)
-        return f'"{mended(self.text[place + 1 : at - 1], place + 1, self.notes)}"', at
+        body = self.text[place + 1 : at - 1]
+        if _HOLE in body:  # what stands before it and behind it are not one text
+            raise Broken(place)
+        return f'"{mended(body, place + 1, self.notes)}"', at
 
     def _ends(self, place: int, context: str) -> bool:
         if _AFTER[context].match(self.text, place):

@@ -49,7 +49,7 @@ def lenient(text: bytes) -> Any:
         ValueError: the grammar is broken.
         RecursionError: it is nested too deep.
     """
-    return _DECODER.decode(_TOKEN.sub(_mended, text.decode("utf-8", "replace")))
+    return _DECODER.decode(_TOKEN.sub(_mended, text.decode("utf-8", "replace").removeprefix("\ufeff")))
 
 
 def _item(text: bytes) -> Any:

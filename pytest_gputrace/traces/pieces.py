@@ -165,6 +165,8 @@ class Pieces:
             if found is not None:
                 return found
             ends, end = item_ends(self._buffer)
+            if end is not None and len(ends) > 1 and not self._buffer[ends[-2] + 1 : end].strip():
+                raise Unreadable(self._buffer, self._byte)  # a comma before the list's end
             if ends:
                 return Run(self._buffer[: ends[-1]], self._byte, None), end is not None
             if is_malformed and _stops_within(b"[" + self._buffer):

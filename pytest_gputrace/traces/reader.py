@@ -30,6 +30,8 @@ __all__ = ["Problems", "Reader"]
 
 _WHERE = re.compile(r"event (?P<event>\d+)(?:, after event (?P<after>\d+))?|after event (?P<last>\d+)")
 _SHOWN = 80
+_ESCAPE = re.compile(r"\\(.)")
+_SPELLED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class Problems:
@@ -141,7 +143,14 @@ class Reader:
         """What the strict reader gets in place of the events before, of which the last is named where nothing else is."""
         if last_name is None and not self._count:
             return b""
-        return json.dumps({"name": self._last_name if last_name is None else last_name}).encode() + comma
+        text = json.dumps({"name": self._last_name if last_name is None else last_name})
+        # Spelled so that it looks like no Windows path, which the event before was judged for.
+        return (
+            _ESCAPE.sub(
+                lambda match: f"\\u{ord(_SPELLED[match[1]]):04x}" if match[1] in _SPELLED else match[0], text
+            ).encode()
+            + comma
+        )
 
     def _note(self, found: list[Problem], byte: int, ahead: int = 0) -> None:
         """Note what was found in a text at ``byte``, ``ahead`` events after those in the columns, as told of the whole file."""

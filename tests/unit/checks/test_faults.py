@@ -91,7 +91,8 @@ EXPECTED = {
     ),
     "stray_comma": Expected("GT201", '"ac2g": found "}," where a key in quotes must come; is there a comma too many?'),
     "stray_comma_in_list": Expected(
-        "GT201", 'after event 34 ("Record Window End"): found "]," where a value must come; is there a comma too many?'
+        "GT201",
+        'after event 34 ("Record Window End"): found "],"traceName": "rank" where a value must come; is there a comma too many?',
     ),
     "missing_comma": Expected("GT201", 'after event 21 ("ac2g"): found "{" where "," or "]" must come'),
     "bare_na": Expected("GT201", '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": found "N/A" where a value must come'),
@@ -251,7 +252,7 @@ EXPECTED = {
     "proton_without_base": Expected(
         "GT309", "no baseTimeNanoseconds, and times are not since 1970: Proton writes it since triton 3.9"
     ),
-    "repeated_flow_start": Expected("GT310", 'flow 102 of "ac2g" begins 2 times; viewers join arrows of one id'),
+    "repeated_flow_start": Expected("GT310", 'flow 102 of "ac2g" begins once more; viewers join arrows of one id'),
     "device_differs": Expected(
         "GT312", '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": args.device is another than its pid'
     ),

@@ -54,7 +54,9 @@ def test_the_example_gives_what_the_page_shows(code: str, tmp_path: Path) -> Non
     path = tmp_path / "trace.json"
     path.write_text(example(code), encoding="utf-8")
     [finding] = check([path], select=[code]).all_findings
-    place = [f"event {finding.event}"] * (finding.event is not None) + [f"byte {finding.byte}"] * (finding.byte is not None)
+    place = [f"event {finding.event}"] * (finding.event is not None) + [f"byte {finding.byte}"] * (
+        finding.byte is not None
+    )
     where = f"trace.json: {', '.join(place)}: " if place else "trace.json: "
     line = f"{where}{code} {head(code)[0]} [{head(code)[1]}] {finding.message}"
     assert " ".join(line.split()) in " ".join(page(code).split())

@@ -191,11 +191,12 @@ def test_a_part_of_the_head_that_cannot_be_read_is_left_out(mended: Callable[...
 
 
 def test_nothing_of_what_stands_around_the_events_is_told(mended: Callable[..., Any]) -> None:
-    secret = '{"token": "hunter2", "path": "C:\\hunter2", "x": [hunter2], "y": "a"hunter2", '
-    repaired = mended(FULL.replace("{", secret, 1)).repaired
-    assert repaired.changes
-    assert repaired.lost
-    assert "hunter" not in f"{repaired.changes} {repaired.lost}"
+    secret = '{"token": "hunter2", "path": "C:\\hunter2", "y": "a"hunter2", '
+    for more in ("", '"x": [hunter2], '):
+        repaired = mended(FULL.replace("{", secret + more, 1)).repaired
+        assert repaired.changes
+        assert bool(repaired.lost) == bool(more)
+        assert "hunter" not in f"{repaired.changes} {repaired.lost}"
 
 
 def test_valid_json_stays_however_odd(mended: Callable[..., Any]) -> None:

@@ -398,3 +398,30 @@ def test_numbers_of_the_root_given_as_texts_are_told_not_taken(tmp_path: Path) -
     [problem] = trace.problems
     assert (problem.kind, problem.more, problem.byte) == ("type", 1, text.index('"baseTime'))
     assert problem.message == "'baseTimeNanoseconds' is str, not a whole number; it counts as missing"
+
+
+def test_the_name_before_is_judged_once(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(r'[{"ph": "X", "name": "C:\temp\new.py", "ts": 1}]')
+    assert [(problem.kind, problem.more) for problem in open_trace(path).problems] == [("path", 0)]
+
+
+def test_what_stands_around_a_byte_order_mark_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(b'\xef\xbb\xbf{"baseTimeNanoseconds": 7, "traceEvents": [], "distributedInfo": {"rank": 3}}')
+    trace = open_trace(path)
+    assert [problem.kind for problem in trace.problems] == ["bom"]
+    assert (trace.base_time_ns, trace.rank) == (7, 3)
+
+
+@pytest.mark.parametrize("size", [40, 1 << 18])
+def test_a_comma_before_the_end_of_the_list_is_found_there(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    text = b'{"traceEvents": [{"ph": "X", "name": "a"}, {"ph": "X", "name": "b"},\n], "traceName": "x"}'
+    path.write_bytes(text)
+    with runs_of(size):
+        trace = open_trace(path)
+    assert [(problem.kind, problem.byte, problem.event) for problem in trace.problems] == [
+        ("grammar", text.index(b"],"), None)
+    ]
+    assert trace.events.names == ["a", "b"]
