@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_gputrace.checks.check import check
+    from pytest_gputrace.checks.outcome import FileReport, Report
     from pytest_gputrace.errors import (
         ClusterError,
         ContractError,
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
         MissingDependencyError,
         NamingError,
         PublishError,
+        SelectionError,
         SessionStolenError,
+        UnknownPathError,
     )
     from pytest_gputrace.export.exporter import ExportResult, export_events
     from pytest_gputrace.export.profiled import profiled
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.model import Capture, Finding, Severity, WorkerId
     from pytest_gputrace.naming import legacy_name, parse_name, qualified_name
     from pytest_gputrace.plugin.contract import ExporterContract, gputrace_checks
+    from pytest_gputrace.traces.trace import Trace, open_trace
 
 _HOMES = {
     "Capture": "model",
@@ -40,6 +45,7 @@ _HOMES = {
     "ExportError": "errors",
     "ExportResult": "export.exporter",
     "ExporterContract": "plugin.contract",
+    "FileReport": "checks.outcome",
     "Finding": "model",
     "GputraceError": "errors",
     "Identity": "identity",
@@ -49,14 +55,20 @@ _HOMES = {
     "NamingError": "errors",
     "PublishError": "errors",
     "RankFolder": "layout",
+    "Report": "checks.outcome",
+    "SelectionError": "errors",
     "SessionStolenError": "errors",
     "Severity": "model",
     "Source": "identity",
+    "Trace": "traces.trace",
+    "UnknownPathError": "errors",
     "WorkerId": "model",
+    "check": "checks.check",
     "export_events": "export.exporter",
     "gputrace_checks": "plugin.contract",
     "identify": "identity",
     "legacy_name": "naming",
+    "open_trace": "traces.trace",
     "parse_name": "naming",
     "profiled": "export.profiled",
     "qualified_name": "naming",
@@ -72,6 +84,7 @@ __all__ = [
     "ExportError",
     "ExportResult",
     "ExporterContract",
+    "FileReport",
     "Finding",
     "GputraceError",
     "Identity",
@@ -81,14 +94,20 @@ __all__ = [
     "NamingError",
     "PublishError",
     "RankFolder",
+    "Report",
+    "SelectionError",
     "SessionStolenError",
     "Severity",
     "Source",
+    "Trace",
+    "UnknownPathError",
     "WorkerId",
+    "check",
     "export_events",
     "gputrace_checks",
     "identify",
     "legacy_name",
+    "open_trace",
     "parse_name",
     "profiled",
     "qualified_name",

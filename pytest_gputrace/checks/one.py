@@ -88,7 +88,8 @@ def _text(trace: Trace, settings: Settings, *, zipped: bool) -> dict[str, Looked
     looked = {code: Looked(there) for code, rule in RULES.items() if not rule.look and not rule.compare}
     looked |= {code: Looked(1) for code in text.ALWAYS_CODES}
     looked[text.GZIP_CODE] = Looked(int(zipped))
-    looked[text.LARGE_CODE] = Looked(int(settings.max_bytes is not None))
+    if settings.max_bytes is None:  # no limit, no rule
+        del looked[text.LARGE_CODE]
     for problem in trace.problems:
         saw = looked[text.CODES[problem.kind]]
         saw.at = max(saw.at, 1)

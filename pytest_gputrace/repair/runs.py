@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_gputrace.repair.values import NeedsMore
-from pytest_gputrace.traces.suspicion import KeyPatterns, may_hide_something
+from pytest_gputrace.traces.judging import judge
+from pytest_gputrace.traces.suspicion import Look
 
 if TYPE_CHECKING:
     from pytest_gputrace.repair.window import Window
@@ -22,6 +23,10 @@ RUN_BYTES = 1 << 18
 
 _SHORTEST = 1 << 12
 _TRIES = 8
+# What the strict reader says of text that is valid JSON, which is not touched.
+_LEFT = frozenset({"path", "event"})
+# Half a surrogate pair, digits or an exponent that could go beyond a double: Python's parser takes them.
+_HIDDEN = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{200}|[0-9.][eE]\+?[0-9]{3}")
 _USUAL = 1 << 13
 _BYTE = re.compile(r"\(byte (\d+)\)")
 # What a parser says of a text that ends too early: it stops at the end, or a few letters before it.
@@ -53,7 +58,7 @@ class Runs:
     """Finds runs of sound events; ``until`` is the byte before which there can be none."""
 
     def __init__(self) -> None:
-        self._patterns = KeyPatterns()
+        self._look = Look()
         self._size = RUN_BYTES
         self.until = 0
 
@@ -91,16 +96,14 @@ class Runs:
 
     def _is_sound(self, run: bytes, count: int) -> bool:
         """Whether nothing is in it that the decoder lets pass, nor a whole document taken for an event."""
-        if b'"traceEvents"' in run or may_hide_something(run):
+        if b'"traceEvents"' in run:
             return False
-        patterns = self._patterns.new(run, count)
-        if patterns is not None and not patterns:
-            return True
-        try:
-            _STRICT.decode("[" + run.decode() + "]")
-        except (ValueError, RecursionError):
-            return False
-        self._patterns.learn(patterns or set())
+        for suspect in self._look.suspects(run, count):
+            found = judge(b'{"traceEvents": [' + run[suspect.start : suspect.stop] + b"]}")
+            if any(problem.kind not in _LEFT for problem in found):
+                return False
+            if not found:
+                self._look.learn(suspect)
         return True
 
 
@@ -127,13 +130,14 @@ def sound(text: str, place: int, *, whole: bool) -> tuple[dict[str, Any], int] |
 
 
 def _is_sound(piece: bytes) -> bool:
-    """Whether nothing is in it that the parser lets pass."""
-    if may_hide_something(piece):
+    """Whether nothing is in it that the parser lets pass; a closer look may find that it is, after all."""
+    if _HIDDEN.search(piece):
         return False
-    if piece.isascii() or b"\\u" not in piece:
+    if piece.isascii():
         return True
     with contextlib.suppress(ValueError):
-        # It was read as latin-1: a key that is escaped once and once is not was taken for two.
-        _STRICT.decode(piece.decode())
+        text = piece.decode()
+        if "\\u" in text:  # it was read as latin-1: a key that is escaped once and once is not was taken for two
+            _STRICT.decode(text)
         return True
     return False

@@ -90,10 +90,10 @@ class Landmarks:
             return True
         return self._document.match(text, place) is not None
 
-    def border(self, text: str, place: int) -> int:
-        """Where, after ``place``, something begins that no text of an event reaches into; the end of ``text`` at last."""
-        match = self._border.search(text, place)
-        return len(text) if match is None else match.start()
+    def border(self, text: str, place: int, end: int) -> int:
+        """Where, between ``place`` and ``end``, something begins that no text of an event reaches into; else ``end``."""
+        match = self._border.search(text, place, end)
+        return end if match is None else match.start()
 
 
 def document_in(text: str, place: int) -> int | None:

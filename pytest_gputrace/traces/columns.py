@@ -194,9 +194,8 @@ class EventBuilder:
 
     def _numbers(self, values: list[Any]) -> NDArray[np.int64]:
         with contextlib.suppress(TypeError, OverflowError):
-            numbers = np.frombuffer(
-                array("q", values), np.int64
-            )  # of whole numbers alone; numpy takes a text "7" for one
+            # An array of Python's takes whole numbers alone, where numpy takes a text "7" for one.
+            numbers = np.frombuffer(array("q", values), np.int64)
             if not (numbers < NO_ID).any():
                 return numbers
         return np.fromiter(map(self._number, values), np.int64, len(values))

@@ -132,6 +132,7 @@ def test_no_more_than_max_bytes_is_read(tmp_path: Path) -> None:
     path = FakeTrace().write(tmp_path / "trace.json.gz")
     report = check([path], max_bytes=1000)
     assert "GT219" in codes(report)
+    assert "GT219" not in check([path]).files[0].looked_at
     assert report.files[0].size_bytes <= 1000
     assert codes(check([path], max_bytes=1_000_000)) == []
 
