@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Settings
     from pytest_gputrace.checks.view import View
 
-__all__ = ["kernel_before_launch", "launch_gaps"]
+__all__ = ["PROTON_FLOW", "kernel_before_launch", "launch_gaps"]
 
-_PROTON_FLOW = "launch->kernel"
+PROTON_FLOW = "launch->kernel"
+"""The name of Proton's arrows from a launch to its kernels."""
 # A clock that is off shifts every kernel alike, whatever the time a kernel waits in its queue.
 _MANY = 0.9
 _FEWEST_FOR_DRIFT = 6
@@ -40,7 +41,7 @@ def launch_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
 def _proton_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Proton has no correlation ids: an arrow leads from each launch to its kernel, one id a launch."""
     columns = view.columns
-    arrows = vocabulary.named(columns, lambda name: name == _PROTON_FLOW)
+    arrows = vocabulary.named(columns, lambda name: name == PROTON_FLOW)
     begins = np.flatnonzero(arrows & vocabulary.of_phase(columns, "s"))
     ends = np.flatnonzero(arrows & vocabulary.of_phase(columns, "f"))
     if not len(begins) or not len(ends):
@@ -48,8 +49,23 @@ def _proton_gaps(view: View) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     ids, place = np.unique(columns.flow[begins], return_index=True)
     at = np.minimum(np.searchsorted(ids, columns.flow[ends]), len(ids) - 1)
     paired = ids[at] == columns.flow[ends]
-    rows = ends[paired]
-    return rows, columns.ts_us[rows] - columns.ts_us[begins[place[at[paired]]]]
+    ends = ends[paired]
+    return _kernels_at(view, ends), columns.ts_us[ends] - columns.ts_us[begins[place[at[paired]]]]
+
+
+def _kernels_at(view: View, ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The kernel at the end of each arrow, which lies where it begins; the arrow itself where there is none."""
+    columns, work = view.columns, view.work
+    if not len(work):
+        return ends
+    order = work[np.lexsort((columns.ts_us[work], columns.tid[work]))]
+    _, lane = np.unique(np.concatenate([columns.tid[order], columns.tid[ends]]), return_inverse=True)
+    times = np.concatenate([columns.ts_us[order], columns.ts_us[ends]])
+    keys = np.rec.fromarrays([lane.reshape(-1), times])
+    at = np.minimum(np.searchsorted(keys[: len(order)], keys[len(order) :]), len(order) - 1)
+    found = order[at]
+    same = (columns.tid[found] == columns.tid[ends]) & (columns.ts_us[found] == columns.ts_us[ends])
+    return np.where(same, found, ends)
 
 
 def kernel_before_launch(view: View, settings: Settings) -> Looked:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_gputrace.checks.rule import Hit, Looked
 from pytest_gputrace.checks.sets import of_several, rank_of
-from pytest_gputrace.checks.words import us
+from pytest_gputrace.checks.words import number, us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,9 +47,10 @@ def clock_skew(files: Sequence[FileFacts], settings: Settings) -> Looked:
         if len(sizes):
             worker = max(offsets, key=lambda worker: max(offsets[worker]))
             file = next(file for file in group if file.worker == worker)
-            what = f"{len(sizes)} collectives end on one rank before they begin on another"
+            what = f"{number(len(sizes), 'collective')} of one rank end before others of them begin"
             how_far = f"largest {us(float(sizes.max()) / 1000)}, median {us(float(np.median(sizes)) / 1000)}"
-            advice = f"clocks differ by as much at least, most often that of {worker}"
+            who = f", most that of {worker}" if len(offsets) > 2 else ""  # of two nobody can tell which is off
+            advice = f"the ranks' clocks differ by as much at least{who}"
             looked.hits.append(Hit(f"{what} ({how_far}): {advice}", file=file.path, rank=rank_of(file)))
     return looked
 

@@ -67,11 +67,6 @@ class FileFacts:
     gpu_steps: Mapping[int, int] = field(default_factory=dict)
     collectives: Mapping[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict)
 
-    @property
-    def group(self) -> tuple[str, str]:
-        """What the files of one recording have in common."""
-        return self.format, self.claim.group
-
 
 def gather(view: View, claim: Claim, path: str) -> FileFacts:
     """The facts of one trace."""
@@ -87,7 +82,7 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
         told_inside=told,
         world_size=trace.world_size,
         events=len(trace.events),
-        gpu_events=len(view.work),
+        gpu_events=view.gpu_events,
         launches=len(done),
         completed=int(done.sum()),
         span_ns=_span_ns(view),

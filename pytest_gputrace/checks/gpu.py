@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_gputrace.checks.rule import Hit, Looked
-from pytest_gputrace.checks.words import first
+from pytest_gputrace.checks.words import first, number
 from pytest_gputrace.model import Severity
 from pytest_gputrace.traces import vocabulary
 
@@ -43,8 +43,8 @@ def no_kernels(view: View, settings: Settings) -> Looked:
     count = len(view.launches) or _proton_launches(view)
     looked = Looked(count)
     if count and not view.kernels:
-        work = f"{len(view.work)} copies and sets" if len(view.work) else "nothing"
-        what = f"{count} launches, no kernel; of the GPU there is {work}"
+        work = f"{number(len(view.work), 'copy or set', 'copies and sets')}" if len(view.work) else "nothing"
+        what = f"{number(count, 'launch', 'launches')}, no kernel; of the GPU there is {work}"
         row = int(view.launches[0]) if len(view.launches) else None
         looked.hits.append(
             Hit(f"{what}: did the profiler lose the GPU? Another profiler in the process, its driver's rights", row)
@@ -57,7 +57,7 @@ def no_gpu_work(view: View, settings: Settings) -> Looked:
     if not view.trace.whole or not len(view.columns):
         return Looked(0)
     looked = Looked(1)
-    if not _gpu_events(view) and not len(view.launches):
+    if not view.gpu_events and not len(view.launches):
         severity = Severity.ERROR if settings.expect_gpu else Severity.INFO
         looked.hits.append(Hit("no kernel, copy or launch: nothing of a GPU is in this trace", severity=severity))
     return looked
@@ -123,12 +123,15 @@ def empty_trace(view: View, settings: Settings) -> Looked:
         return Looked(0)
     columns = view.columns
     looked = Looked(1)
+    without_phase = vocabulary.chosen(columns.phases, columns.phase, lambda phase: not phase)  # SuperBench's manner
     working = vocabulary.of_phase(columns, "XBbnC") & vocabulary.of_category(columns, lambda word: word not in _MARKS)
     if not len(columns):
         looked.hits.append(Hit("no event at all"))
-    elif view.trace.format != "superbench" and not working.any() and not vocabulary.of_phase(columns, "").any():
+    elif view.trace.format != "superbench" and not working.any() and not without_phase.any():
         looked.hits.append(
-            Hit(f"{len(columns)} events, none of them work: only names of tracks and the profiler's own marks")
+            Hit(
+                f"{number(len(columns), 'event')}, none of them work: only names of tracks and the profiler's own marks"
+            )
         )
     return looked
 
@@ -161,7 +164,7 @@ def profiler_errors(view: View, settings: Settings) -> Looked:
     looked = Looked(1)
     errors = view.trace.metadata.get("ERROR")
     if isinstance(errors, list) and errors:
-        looked.hits.append(Hit(f'the profiler logged {len(errors)} errors, see the list "ERROR" at the root'))
+        looked.hits.append(Hit(f'the profiler logged {number(len(errors), "error")}, see the list "ERROR" at the root'))
     return looked
 
 
@@ -171,13 +174,3 @@ def _proton_launches(view: View) -> int:
         return 0
     arrows = vocabulary.named(view.columns, lambda name: name == "launch->kernel")
     return int((arrows & vocabulary.of_phase(view.columns, "s")).sum())
-
-
-def _gpu_events(view: View) -> int:
-    """How many events tell of a GPU, in whatever way their format does."""
-    columns = view.columns
-    if columns.gpu_us is not None:
-        return int((columns.gpu_us > 0).sum())
-    if view.trace.format == "proton-tree":
-        return int((columns.device != -1).sum())
-    return len(view.work)

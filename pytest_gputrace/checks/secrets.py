@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.checks.rule import Hit, Looked
+from pytest_gputrace.checks.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def carries_environment(view: View, settings: Settings) -> Looked:
     for variables in _mappings(metadata):
         if len(_VARIABLES & variables.keys()) >= _FEWEST_VARIABLES:
             secret = sum(any(word in str(name).upper() for word in _SECRET_WORDS) for name in variables)
-            what = f"an environment of {len(variables)} variables is in the metadata"
+            what = f"an environment of {number(len(variables), 'variable')} is in the metadata"
             named = f", {secret} named like a token or a password" if secret else ""
             looked.hits.append(Hit(f"{what}{named}; remove it before you hand the file on"))
     return looked
@@ -39,7 +40,7 @@ def carries_source(view: View, settings: Settings) -> Looked:
     info = metadata.get("file_info")
     files = info.get("files") if isinstance(info, dict) else None
     if isinstance(files, dict) and files:
-        what = f"the source text of {len(files)} files is in the metadata"
+        what = f"the source text of {number(len(files), 'file')} is in the metadata"
         looked.hits.append(Hit(f"{what}; remove file_info before you hand the file on"))
     return looked
 

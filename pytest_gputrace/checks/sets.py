@@ -5,7 +5,6 @@ The files are sorted into groups, each the ranks of one recording; no rule compa
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from statistics import median, multimode
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ __all__ = [
 ]
 
 _COMPLETENESS_APART = 0.1
+_UNKNOWN = "unknown"
 
 
 def missing_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -67,30 +67,39 @@ def missing_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
 def double_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
     """GT502: two files of one rank that record the same time. Windows one after another are two files by right."""
     looked = Looked(0)
-    by_worker: dict[tuple[str, Worker], list[FileFacts]] = defaultdict(list)
     for group in _groups(files):
+        by_worker: dict[Worker, list[FileFacts]] = defaultdict(list)
         for file in group:
             if file.worker is not None:
-                by_worker[file.format, file.worker].append(file)
-    looked.at = len(by_worker) if len(files) > 1 else 0
-    for (_, worker), own in sorted(by_worker.items()):
-        meeting = [pair for pair in _neighbours(own) if _record_one_time(*pair)]
-        if meeting:
-            names = first(dict.fromkeys(file.path for pair in meeting for file in pair))
-            last = meeting[-1][1]
-            what = f"{worker} is in files of the same time: {names}"
-            looked.hits.append(Hit(what, file=last.path, rank=rank_of(last)))
+                by_worker[file.worker].append(file)
+        looked.at += len(by_worker) if len(group) > 1 else 0
+        for worker, own in sorted(by_worker.items()):
+            meeting = list(_of_one_time(own))
+            if meeting:
+                names = first(dict.fromkeys(file.path for pair in meeting for file in pair))
+                last = meeting[-1][1]
+                what = f"{worker} is in files of the same time: {names}"
+                looked.hits.append(Hit(what, file=last.path, rank=rank_of(last)))
     return looked
 
 
-def _record_one_time(one: FileFacts, two: FileFacts) -> bool:
-    if one.digest and one.digest == two.digest:
-        return False  # copies, which GT504 names
-    if one.claim.attempt != two.claim.attempt:
-        return False
-    if one.span_ns is None or two.span_ns is None:
-        return one.group == two.group
-    return one.span_ns[0] < two.span_ns[1] and two.span_ns[0] < one.span_ns[1]
+def _of_one_time(files: list[FileFacts]) -> Iterator[tuple[FileFacts, FileFacts]]:
+    """Files that record the same time, each with one before it; where a file tells no time, so may all of its attempt."""
+    by_attempt: dict[int, list[FileFacts]] = defaultdict(list)
+    for file in files:
+        by_attempt[file.claim.attempt].append(file)
+    for alike in by_attempt.values():
+        longest: FileFacts | None = None
+        for file in sorted(alike, key=lambda file: file.span_ns or (0, 0)):
+            if longest is None or longest.span_ns is None or file.span_ns is None:
+                meets = longest is not None
+            else:
+                meets = file.span_ns[0] < longest.span_ns[1]
+            # Copies are told by GT504.
+            if longest is not None and meets and not (file.digest and file.digest == longest.digest):
+                yield longest, file
+            if longest is None or (file.span_ns or (0, 0))[1] >= (longest.span_ns or (0, 0))[1]:
+                longest = file
 
 
 def rank_disagrees(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -214,9 +223,12 @@ def _uneven(
 def _groups(files: Sequence[FileFacts]) -> list[list[FileFacts]]:
     """The files of each recording; legacy copies only where there is nothing else."""
     own = [file for file in files if not file.claim.legacy] or files
+    # A file of which nothing could be read belongs to those that are called as it is.
+    formats = {file.claim.group: file.format for file in own if file.format != _UNKNOWN}
     groups: dict[tuple[str, str], list[FileFacts]] = defaultdict(list)
     for file in own:
-        groups[file.group].append(file)
+        format = formats.get(file.claim.group, _UNKNOWN) if file.format == _UNKNOWN else file.format
+        groups[format, file.claim.group].append(file)
     return list(groups.values())
 
 
@@ -226,14 +238,6 @@ def of_several(files: Sequence[FileFacts]) -> Iterator[list[FileFacts]]:
         whole = [file for file in group if file.whole and file.worker is not None]
         if len({file.worker for file in whole}) > 1:
             yield whole
-
-
-def _neighbours(files: list[FileFacts]) -> Iterator[tuple[FileFacts, FileFacts]]:
-    """Neighbours in time, which is where an overlap shows; where no time is known, in their recording."""
-    timed = sorted((file for file in files if file.span_ns), key=lambda file: file.span_ns or (0, 0))
-    others = sorted((file for file in files if not file.span_ns), key=lambda file: (file.group, file.claim.attempt))
-    yield from itertools.pairwise(timed)
-    yield from itertools.pairwise(others)
 
 
 def _called(group: Sequence[FileFacts]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_gputrace.checks.rule import Hit, Looked
-from pytest_gputrace.checks.words import us
+from pytest_gputrace.checks.words import number, us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def stream_overlap(view: View, settings: Settings) -> Looked:
         far.add((reach > 0) & ~draining, stream, into_next, reach)
     if worst := far.worst():
         count, row, by_us, reached = worst
-        what = f"{view.name(row)} runs {us(by_us)} into what follows on its stream, over {reached} events"
+        what = f"{view.name(row)} runs {us(by_us)} into what follows on its stream, over {number(reached, 'event')}"
         others = f"; {count - 1} more reach far" if count > 1 else ""
         looked.hits.append(Hit(f"{what}{others}: looks like a corrupt duration, or streams written as one", row))
     if worst := short.worst():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_gputrace.checks.causality import launch_gaps
+from pytest_gputrace.checks.causality import PROTON_FLOW, launch_gaps
 from pytest_gputrace.checks.rule import Hit, Looked
 from pytest_gputrace.checks.words import more, shown
 from pytest_gputrace.traces import vocabulary
@@ -55,6 +55,7 @@ def flow_ends_first(view: View, settings: Settings) -> Looked:
     others = np.ones(len(columns), np.bool_)
     if (launch_gaps(view)[1] < 0).any() or not (columns.ts_us[view.work] > 0).all():
         others = vocabulary.of_category(columns, lambda category: category not in _LAUNCH_FLOWS)
+        others &= vocabulary.named(columns, lambda name: name != PROTON_FLOW)
     looked = Looked(0)
     early = []
     for rows in _alike(view, np.flatnonzero(vocabulary.of_phase(columns, "sf") & others)):
@@ -157,7 +158,7 @@ def open_range(view: View, settings: Settings) -> Looked:
         begun, ended = int(balance[balance > 0].sum()), -int(balance[balance < 0].sum())
         of_lane = inverse == np.flatnonzero(balance)[0]
         row = _unmatched(rows[of_lane], signs[of_lane])
-        what = f"{begun} ranges begin (ph B) and never end, {ended} end (ph E) and never begin"
+        what = f"of ranges here {begun} begin (ph B) and never end, {ended} end (ph E) and never begin"
         looked.hits.append(Hit(f"{view.name(row)}: {what}", row))
     return looked
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pytest_gputrace.checks.words import shown
 from pytest_gputrace.traces import vocabulary
+from pytest_gputrace.traces.columns import NO_ID
 from pytest_gputrace.traces.pairing import launch_rows
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ class View:
     def work(self) -> NDArray[np.intp]:
         """The rows of GPU work."""
         return np.flatnonzero(vocabulary.gpu_work(self.columns))
+
+    @cached_property
+    def gpu_events(self) -> int:
+        """How many events tell of a GPU, in whatever way their format does."""
+        columns = self.columns
+        if columns.gpu_us is not None:
+            return int((columns.gpu_us > 0).sum())
+        if self.trace.format == "proton-tree":
+            return int((columns.device != NO_ID).sum())
+        return len(self.work)
 
     @cached_property
     def kernels(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["first", "more", "shown", "us"]
+__all__ = ["first", "more", "number", "shown", "us"]
 
 _LONGEST = 60
 _SHOWN = 8
@@ -33,6 +33,11 @@ def us(time_us: float) -> str:
 def more(count: int) -> str:
     """What follows the first of ``count`` alike."""
     return f" ({count - 1} more like it)" if count > 1 else ""
+
+
+def number(count: int, noun: str, plural: str = "") -> str:
+    """``1 event``, ``2 events``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def first(things: Iterable[object]) -> str:

@@ -122,6 +122,7 @@ class Document:
         for note in root.values.notes:
             ledger.change(note.kind, window.start + note.place, None, note.found, note.wrote)
         for start, end in root.gone:
+            window.distrust(window.start + start)
             what = f"{end - start:,} bytes around the events, from byte {window.start + start} on, that cannot be read"
             ledger.lose(what, size=end - start)
         for start, end in root.second_lists:

@@ -79,6 +79,7 @@ class Events:
         if run is None:
             return False
         self._singles.learn_at(place)
+        window.mended_from = None
         self._emit(gap, *run)
         window.at = place + len(run[0])
         return True
@@ -98,6 +99,10 @@ class Events:
         if event.timeless:
             self._drop(gap, event.end, f"its {event.timeless} is no finite number")
             return True
+        if not event.notes:
+            self._window.mended_from = None
+        elif self._window.mended_from is None:
+            self._window.mended_from = self._window.byte + len(gap)
         for note in event.notes:
             byte = self._window.start + note.place
             self._ledger.change(note.kind, byte, self._ledger.begun, note.found, note.wrote)
@@ -174,6 +179,7 @@ class Events:
         window, ledger = self._window, self._ledger
         window.at += len(gap)
         start, begun = window.byte, window.text[window.at : window.at + _AHEAD]
+        window.distrust(start)
         holes = False
         search = window.at + least
         while True:

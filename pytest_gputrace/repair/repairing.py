@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["repair"]
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
+_GZIP = b"\x1f\x8b"
 _WRITE_BYTES = 1 << 20
 _MARGIN = 1 << 10
 _TAKEN = "it exists, and nothing is ever overwritten; choose another name"
@@ -49,9 +50,16 @@ def repair(path: str | os.PathLike[str], out: str | os.PathLike[str], *, documen
         raise ValueError(f"document {document}: they are counted from 1")
     if os.path.lexists(out):
         raise PublishError(f"cannot write {out}: {_TAKEN}", path=out)
+    try:
+        return _repaired(path, out, document)
+    except _Garbled as garbled:
+        return _repaired(path, out, document, stop=garbled.byte)
+
+
+def _repaired(path: Path, out: Path, document: int, *, stop: int | None = None) -> Repaired:
     sink = _Sink(out)
     try:
-        copy = _Copy(path, sink, document)
+        copy = _Copy(path, sink, document, stop)
         copy.run()
         saved = copy.is_worth_keeping()
         if saved:
@@ -61,13 +69,22 @@ def repair(path: str | os.PathLike[str], out: str | os.PathLike[str], *, documen
     return copy.outcome(out if saved else None)
 
 
-class _Copy:
-    """Goes through the documents of a file, of which one is written."""
+class _Garbled(Exception):  # noqa: N818  # a signal within this module: start again, and stop there
+    """The text comes from a damaged gzip stream, and from ``byte`` on it shows."""
 
-    def __init__(self, path: Path, sink: _Sink, document: int) -> None:
-        self._path, self._sink, self._wanted = path, sink, document
-        self._blocks = Blocks(path)
-        self._window = Window(iter(self._blocks))
+    def __init__(self, byte: int) -> None:
+        super().__init__(f"from byte {byte} on")
+        self.byte = byte
+
+
+class _Copy:
+    """Goes through the documents of a file, of which one is written; no further than to byte ``stop``."""
+
+    def __init__(self, path: Path, sink: _Sink, document: int, stop: int | None) -> None:
+        self._path, self._sink, self._wanted, self._stop = path, sink, document, stop
+        self._blocks = Blocks(path, max_bytes=stop)
+        self._window = Window(iter(self._blocks), self._doubt)
+        self._is_trusted = stop is not None
         self._kept: Document | None = None
         self._found = 0
         self._others: list[Document] = []
@@ -116,6 +133,12 @@ class _Copy:
             lost=tuple(lost),
             documents=self._found,
         )
+
+    def _doubt(self, byte: int) -> None:
+        """Something cannot be read: look once whether the gzip stream is damaged, for then all that follows is garbled."""
+        if not self._is_trusted and _is_damaged(self._path):
+            raise _Garbled(byte)
+        self._is_trusted = True
 
     def _document(self, lead: bytes) -> None:
         document = Document(self._window, lambda: self._choose(document))
@@ -172,6 +195,10 @@ class _Copy:
         for problem in self._blocks.problems:
             if problem.kind == "wrapping":
                 self._outside.change("wrapping", 0, None, problem.message, "what the new name says")
+            elif problem.kind == "large":
+                lost = True
+                what = f"everything from byte {self._stop} on: the gzip stream is damaged, and what comes out of it garbled"
+                self._outside.lose(what, size=0)
             elif self._kept is not None and self._kept.whole:
                 self._outside.change("gzip", problem.byte, None, problem.message, "a stream that is whole")
             else:
@@ -213,6 +240,16 @@ class _Sink:
         data = b"".join(self._held)
         self._held, self._size = [], 0
         self._file.write(data if self._deflate is None else self._deflate.compress(data))
+
+
+def _is_damaged(path: Path) -> bool:
+    with path.open("rb") as file:
+        if file.read(len(_GZIP)) != _GZIP:
+            return False
+    blocks = Blocks(path)
+    for _ in blocks:
+        pass
+    return any(problem.kind == "gzip" and "damaged" in problem.message for problem in blocks.problems)
 
 
 def _name(out: Path, attempt: int) -> str:

@@ -5,21 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Window"]
 
 
 class Window:
-    """``data`` holds the text from byte ``start`` on; ``at`` is where in ``data`` one is, ``more`` whether text follows."""
+    """``data`` holds the text from byte ``start`` on; ``at`` is where in ``data`` one is, ``more`` whether text follows.
 
-    def __init__(self, blocks: Iterator[bytes]) -> None:
+    ``mended_from`` is the byte where the mended events begin that come right before this place, None where there are
+    none. ``doubt`` is told where text begins that cannot be read; it raises when nothing behind it is to be trusted.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], doubt: Callable[[int], None]) -> None:
         self._blocks = blocks
+        self._doubt = doubt
         self._text: str | None = None
         self.data = b""
         self.start = 0
         self.at = 0
         self.more = True
+        self.mended_from: int | None = None
+
+    def distrust(self, byte: int) -> None:
+        """From ``byte`` on something cannot be read; what was mended right before it may have been no better."""
+        self._doubt(byte if self.mended_from is None else self.mended_from)
 
     @property
     def byte(self) -> int:

@@ -193,3 +193,23 @@ def test_a_report_is_equal_whatever_the_order_on_disk(tmp_path: Path) -> None:
     ranks(tmp_path)
     paths = sorted(tmp_path.iterdir())
     assert {file.path for file in check(paths[::-1]).files} == set(map(os.fspath, paths))
+
+
+def test_a_file_of_which_nothing_is_left_is_of_its_neighbours_recording(tmp_path: Path) -> None:
+    (ranks(tmp_path) / "trace-rank1.json").write_bytes(b"")
+    assert codes(check([tmp_path], expect_ranks=3)) == ["GT203"]
+
+
+def test_a_window_that_meets_one_further_on_is_double(tmp_path: Path) -> None:
+    """Not only neighbours can overlap: the first file of the rank is the longest."""
+    for number, (begin, last) in enumerate([(0, 9), (2, 3), (5, 6)]):
+        trace = FakeTrace(steps=1, first_step=begin)
+        later = FakeTrace(steps=1, first_step=last)
+        trace.events[trace.index(ph="X", cat="user_annotation")]["dur"] = (
+            later.events[later.index(ph="X", cat="user_annotation")]["ts"]
+            - trace.events[trace.index(ph="X", cat="user_annotation")]["ts"]
+        )
+        trace.document["distributedInfo"] = {"rank": 0, "world_size": 1}
+        trace.write(tmp_path / f"h_{10000 + number}.{170000 + number}.pt.trace.json")
+    [finding] = [each for each in check([tmp_path], select=["GT502"]).all_findings]
+    assert all(str(number) in finding.message for number in (10000, 10001, 10002))

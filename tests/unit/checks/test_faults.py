@@ -267,7 +267,9 @@ EXPECTED = {
     ),
     "large_pid": Expected("GT312", '"aten::copy_": pid above 2^31, which viewers cut off'),
     "unknown_phase": Expected("GT313", '"queue": ph is "Q"; viewers drop the event'),
-    "open_range": Expected("GT314", '"outer": 1 ranges begin (ph B) and never end, 0 end (ph E) and never begin'),
+    "open_range": Expected(
+        "GT314", '"outer": of ranges here 1 begin (ph B) and never end, 0 end (ph E) and never begin'
+    ),
     "no_kernels": Expected(
         "GT401",
         "6 launches, no kernel; of the GPU there is nothing: did the profiler lose the GPU? Another profiler in the process, its driver's rights",
@@ -300,7 +302,7 @@ EXPECTED = {
         "an environment of 5 variables is in the metadata, 1 named like a token or a password; remove it before you hand the file on",
     ),
     "source_text_inside": Expected(
-        "GT602", "the source text of 1 files is in the metadata; remove file_info before you hand the file on"
+        "GT602", "the source text of 1 file is in the metadata; remove file_info before you hand the file on"
     ),
     "missing_rank": Expected("GT501", "1 of 3 ranks have no file: 1"),
     "double_rank": Expected(
@@ -329,7 +331,7 @@ EXPECTED = {
     "uneven_completeness": Expected("GT507", "rank 1: 4 of 8 launches have a kernel (50%), on the other ranks 100%"),
     "clock_skew": Expected(
         "GT508",
-        "2 collectives end on one rank before they begin on another (largest 72.5 us, median 72.5 us): clocks differ by as much at least, most often that of rank 1",
+        "2 collectives of one rank end before others of them begin (largest 72.5 us, median 72.5 us): the ranks' clocks differ by as much at least, most that of rank 1",
     ),
     "quarter_year_apart": Expected(
         "GT509",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,46 @@ from pytest_gputrace.checks import text
 from pytest_gputrace.checks.check import check
 from pytest_gputrace.checks.pages import page, page_codes
 from pytest_gputrace.checks.rules import RULES
+from pytest_gputrace.fakes import trace_faults
+from pytest_gputrace.report.findings import as_text, label
 
 TABLE = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"
 SECTIONS = ["What it checks", "Why it is bad", "Example", "How to fix it"]
 ROW = re.compile(r"^\| (GT\d{3}) \| ([a-z0-9-]+) \| (error|warning|info) \| \S.* \|$", re.MULTILINE)
 WITH_JSON = [code for code in page_codes() if "```json" in page(code)]
+FAULTS = {
+    "GT203": "empty_file",
+    "GT206": "not_utf8",
+    "GT210": "byte_order_mark",
+    "GT213": "bad_gzip_trailer",
+    "GT214": "gzip_named_plain",
+    "GT218": "nested_too_deep",
+    "GT219": "too_large",
+    "GT220": "unreadable_file",
+    "GT402": "no_gpu_work",
+    "GT403": "launches_without_kernels",
+    "GT404": "steps_without_gpu",
+    "GT405": "head_kernels_missing",
+    "GT410": "profiler_errors",
+    "GT501": "missing_rank",
+    "GT502": "double_rank",
+    "GT503": "rank_folder_disagrees",
+    "GT504": "same_capture",
+    "GT505": "empty_rank",
+    "GT506": "uneven_steps",
+    "GT507": "uneven_completeness",
+    "GT508": "clock_skew",
+    "GT509": "quarter_year_apart",
+    "GT510": "mixed_worlds",
+    "GT601": "environment_inside",
+    "GT602": "source_text_inside",
+}
+"""The fault whose output a page shows, where its example is no text that could stand in it."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "GT219": {"max_bytes": 100_000},
+    "GT402": {"expect_gpu": True},
+    "GT501": {"expect_ranks": 3},
+}
 
 
 def head(code: str) -> tuple[str, str]:
@@ -60,6 +96,21 @@ def test_the_example_gives_what_the_page_shows(code: str, tmp_path: Path) -> Non
     where = f"trace.json: {', '.join(place)}: " if place else "trace.json: "
     line = f"{where}{code} {head(code)[0]} [{head(code)[1]}] {finding.message}"
     assert " ".join(line.split()) in " ".join(page(code).split())
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_the_output_in_the_page_is_that_of_the_fault(code: str, tmp_path: Path) -> None:
+    fault = trace_faults[FAULTS[code]]
+    path = fault.write(tmp_path / ("traces" if fault.is_set else fault.filename))
+    text = as_text(check([path], select=[code], **OPTIONS.get(code, {})), RULES).replace(f"{tmp_path}/", "")
+    lines = [line for line in text.splitlines() if f": {label(code, RULES)} [" in line]
+    [shown] = re.findall(r"```text\n(?:\$ [^\n]*\n)?(.*?)\n```", page(code), re.DOTALL)
+    assert lines
+    assert " ".join(" ".join(lines).split()) == " ".join(shown.split())
+
+
+def test_the_example_of_every_rule_is_held_by_one_of_the_two() -> None:
+    assert RULES.keys() - WITH_JSON == FAULTS.keys()
 
 
 def test_every_rule_has_a_page_with_its_name_and_severity() -> None:

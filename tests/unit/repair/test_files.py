@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ REAL_TRACES = sorted(
     path for path in REAL.glob("*") if ".json" in path.name or path.suffix in (".chrome_trace", ".hatchet")
 )
 
+_RANDOM = random.Random(5)  # names that do not compress to nothing
 EVENTS = [
-    {"ph": "X", "name": f"{index} {os.urandom(20).hex()}", "pid": 1, "ts": index, "dur": 1} for index in range(2000)
+    {"ph": "X", "name": f"{index} {_RANDOM.randbytes(20).hex()}", "pid": 1, "ts": index, "dur": 1}
+    for index in range(2000)
 ]
 TEXT = json.dumps({"schemaVersion": 1, "traceEvents": EVENTS, "displayTimeUnit": "ms"}, indent=1) + "\n"
 
@@ -64,10 +67,11 @@ def test_gzip_that_is_damaged_in_the_middle(mended: Callable[..., Any]) -> None:
     data = bytearray(gzip.compress(TEXT.encode()))
     data[len(data) // 2 : len(data) // 2 + 50] = bytes(50)
     result = mended(bytes(data), name="a.json.gz")
-    assert result.repaired.events_kept > 500
-    # What comes out before the damage is noticed may be wrong already; by far the most is not.
-    assert result.events[:500] == EVENTS[:500]
-    assert any("gzip stream" in words for words in result.repaired.lost)
+    # What comes out behind the damage can be read here and there, but is not what was written.
+    assert 900 < len(result.events) < 1100
+    assert result.events == EVENTS[: len(result.events)]
+    assert result.repaired.events_lost is None
+    assert "the gzip stream is damaged, and what comes out of it garbled" in result.repaired.lost[-1]
 
 
 @pytest.mark.parametrize("damage", [slice(-8, None), slice(-4, None)])
