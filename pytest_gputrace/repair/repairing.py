@@ -159,8 +159,8 @@ class _Copy:
         if document.has_list:
             self._others.append(document)
             ledger = document.ledger
-            least = " or more" if ledger.unknown else ""
-            what = f"document {self._found}, byte {start}: another trace, of {ledger.begun:,} events{least}; it is not mixed in"
+            count = f"{ledger.begun:,} event{'' if ledger.begun == 1 else 's'}{' or more' if ledger.unknown else ''}"
+            what = f"document {self._found}, byte {start}: another trace, of {count}; it is not mixed in"
         else:
             what = f"{size:,} bytes from byte {start} on: no list of events in them"
         self._outside.lose(what, size=size)

@@ -8,17 +8,14 @@ the strict reader; who is not is clean.
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_gputrace.traces.borders import starts_of
 from pytest_gputrace.traces.hidden import hidden_places
 from pytest_gputrace.traces.keys import Patterns
 from pytest_gputrace.traces.scratch import Scratch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["KeyPatterns", "Look", "Suspect", "may_hide_something"]
+__all__ = ["Look", "Suspect"]
 
 _BETWEEN = b", \t\r\n"
 
@@ -71,29 +68,3 @@ class Look:
         """The strict reader found nothing in it: events with these keys are not suspected for them again."""
         if suspect.pattern is not None:
             self._patterns.learn([suspect.pattern])
-
-
-class KeyPatterns:
-    """Which keys the events of a file have, each combination once; for those who judge a run as a whole."""
-
-    def __init__(self) -> None:
-        self._patterns = Patterns()
-        self._scratch = Scratch()
-
-    def new(self, data: bytes, events: int) -> set[int] | None:
-        """The combinations in ``data``, the text of ``events`` events, that are not known; None where it cannot tell, or one has a key twice."""
-        self._scratch.load(data)
-        starts = starts_of(data, self._scratch, events)
-        keys = None if starts is None else self._patterns.look(data, self._scratch, starts)
-        return None if keys is None or keys.repeating else set(keys.new)
-
-    def learn(self, combinations: Iterable[int]) -> None:
-        """Remember combinations that were found to be in order."""
-        self._patterns.learn(combinations)
-
-
-def may_hide_something(data: bytes) -> bool:
-    """Whether ``data`` may hold bytes that are not UTF-8, half a surrogate, a Windows path or a number beyond a double."""
-    scratch = Scratch()
-    scratch.load(data)
-    return bool(hidden_places(data, scratch))

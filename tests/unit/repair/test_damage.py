@@ -219,3 +219,14 @@ def test_a_change_has_its_byte_and_event(mended: Callable[..., Any]) -> None:
     text = trace(A, event("b\t"), C)
     change = mended(text).repaired.changes[0]
     assert (change.byte, change.event) == (text.index("\t"), 1)
+
+
+def test_a_value_beyond_all_bounds_is_left_out(mended: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_gputrace.traces.blocks._BLOCK_BYTES", 1000)
+    for module in ("single", "document"):
+        monkeypatch.setattr(f"pytest_gputrace.repair.{module}.LARGEST", 200_000)
+    huge = '{"a": [' + "1, " * 200_000 + "1]}"
+    result = mended(trace(A, event("huge", args=huge), C))
+    assert result.names == ["a", "c"]
+    assert result.repaired.events_lost == 1
+    assert mended(FULL.replace('"NVIDIA"', huge)).repaired.out is None

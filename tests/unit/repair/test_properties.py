@@ -12,6 +12,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
+from pytest_gputrace.repair.window import Window
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -90,3 +92,24 @@ def test_whatever_is_damaged_the_new_file_is_valid(
 def test_whatever_is_no_trace_is_no_crash(mend: Callable[..., Any], data: bytes) -> None:
     with blocks_of(50) as folder:
         mend(folder, data)
+
+
+def test_no_more_is_held_than_what_is_looked_at(mend: Callable[..., Any]) -> None:
+    event = {"ph": "X", "cat": "c", "name": "n", "pid": 1, "tid": 2, "ts": 5.0, "dur": 1.5}
+    text = json.dumps({"traceEvents": [event] * 4000})
+    start = text.index('{"ph"', 50_000)
+    damaged = text[:start] + "?" * 100_000 + text[start + 100_000 :] + text
+    held = []
+    with blocks_of(4096) as folder, pytest.MonkeyPatch.context() as patch:
+        fill = Window.fill
+
+        def noted(self: Window, size: int) -> bool:
+            grown = fill(self, size)
+            held.append(len(self.data))
+            return grown
+
+        patch.setattr(Window, "fill", noted)
+        result = mend(folder, damaged)
+    assert 2000 < len(result.events) < 4000
+    assert result.repaired.documents == 2
+    assert max(held) < 20_000

@@ -10,10 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_gputrace.traces import open_trace, strict
-from pytest_gputrace.traces.suspicion import KeyPatterns, Look, may_hide_something
+from pytest_gputrace.traces.hidden import hidden_places
+from pytest_gputrace.traces.scratch import Scratch
+from pytest_gputrace.traces.suspicion import Look
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def may_hide_something(data: bytes) -> bool:
+    scratch = Scratch()
+    scratch.load(data)
+    return bool(hidden_places(data, scratch))
 
 
 @pytest.mark.parametrize(
@@ -56,38 +64,9 @@ def test_what_is_right_is_not(value: bytes) -> None:
     assert not may_hide_something(b'{"ph": "X", "args": {"x": ' + value + b'}, "ts": 5.0}')
 
 
-def event(**more: Any) -> str:
-    return json.dumps({"ph": "X", "name": "a", "ts": 1, **more})
-
-
-class TestKeyPatterns:
-    def test_a_known_combination_is_not_new(self) -> None:
-        patterns = KeyPatterns()
-        first = patterns.new(event(args={"correlation": 1}).encode(), 1)
-        assert first
-        patterns.learn(first)
-        many = ",\n".join(event(args={"correlation": number}) for number in range(100)).encode()
-        assert patterns.new(many, 100) == set()
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            '{"ph": "X", "name": "a", "ts": 1, "ts": 2}',
-            '{"ph": "X", "name": "a", "ts": 1, "args": {"x": 1, "x": 1}}',
-            '{"ph": "X", "name": "a", "ts": 1, "args": {"a long key of bytes": 1, "a long key of bytez": 1}}',
-            '{"ph": "X", "ph": "X", "name": "a", "ts": 1}',
-        ],
-    )
-    def test_another_one_is(self, other: str) -> None:
-        patterns = KeyPatterns()
-        for known in (event(), event(args={"x": 1}), event(args={"x": 1, "y": 1})):
-            patterns.learn(patterns.new(known.encode(), 1) or set())
-        text = f"{event()}, {other}, {event()}".encode()
-        assert patterns.new(text, 3) != set()
-
-    @pytest.mark.parametrize("text", [b'{"ph" : "X"}', b'{"ph"\n: "X"}', b"{}", b""])
-    def test_it_says_when_it_cannot_tell(self, text: bytes) -> None:
-        assert KeyPatterns().new(text, 1) is None
+@pytest.mark.parametrize("text", [b'{"ph" : "X"}', b'{"ph"\n: "X"}', b"{}", b"5"])
+def test_all_is_suspected_where_events_and_keys_cannot_be_told(text: bytes) -> None:
+    assert Look().suspects(text, 1) == [(0, 0, len(text), None)]
 
 
 def suspected(known: list[str], events: list[str], between: str = ",") -> list[int]:
@@ -119,6 +98,8 @@ class TestKeysThatComeTwice:
             '{"x": [{}, {"y": 1}], "x": 2}',
             '{"x": {"y": {"a": 1, "a": 2}}}',
             '{"a key of sixteen bytes": 1, "z": 2, "a key of sixteen bytes": 1}',
+            '{"ph": "X", "name": "a", "ts": 1, "args": {"x": 1, "x": 1}}',
+            '{"ph": "X", "ph": "X", "name": "a", "ts": 1}',
             '{"": 1, "": 2}',
             '{"#": 1, "b": "},{", "#": 2}',
             '{"k\\"y": 1, "k\\"y": 2}',
