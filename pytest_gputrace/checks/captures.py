@@ -6,7 +6,7 @@ nothing else). Each check says how many things it looked at; to have looked at n
 
 =====  =====================================================================================
 GT100  nothing was looked at, so nothing was checked
-GT2xx  not strict JSON, or not a trace; GT204 a number that no double holds
+GT2xx  not strict JSON, or not a trace, or a number that no double holds
 GT103  no event, or no mark among the events: whose file is it?
 GT104  marks of several captures in one file
 GT105  half a capture in a file, or a mark twice

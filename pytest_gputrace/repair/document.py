@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_gputrace.repair.attempts import attempts
 from pytest_gputrace.repair.events import Events
 from pytest_gputrace.repair.outcome import Ledger
 from pytest_gputrace.repair.root import Root
 from pytest_gputrace.repair.search import Landmarks
 from pytest_gputrace.repair.single import LARGEST
-from pytest_gputrace.repair.values import Broken, NeedsMore, TooShort, Values, attempts
+from pytest_gputrace.repair.values import Broken, NeedsMore, TooShort, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

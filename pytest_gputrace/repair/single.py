@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_gputrace.repair.attempts import attempts
 from pytest_gputrace.repair.runs import sound
 from pytest_gputrace.repair.search import KEY, WS, Landmarks
-from pytest_gputrace.repair.values import Broken, NeedsMore, TooShort, Values, attempts
+from pytest_gputrace.repair.values import Broken, NeedsMore, TooShort, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ LARGEST = 1 << 26
 _LARGEST_DAMAGED = 1 << 20
 _MARGIN = 1 << 10
 _NEEDED = frozenset({"ph", "pid"})
-_ORDERS = 1000
+_SHAPES = 1000
 _TIMES = ("ts", "dur")
 # What may come after an event.
 _FOLLOWS = re.compile(rf'{WS}(?:,[ \t\r\n,]*(?:[\]{{}}]|{KEY}|\Z)|\]{WS}(?:[}}\[{{]|,{WS}["{{]|\Z)|[{{}}]|\Z)')
@@ -45,6 +46,7 @@ class Singles:
     def __init__(self, window: Window, root: str) -> None:
         self._window, self._root = window, root
         self._usual: frozenset[str] | None = None
+        self._shapes: set[tuple[str, ...]] = set()
         self._orders: set[tuple[str, ...]] = set()
         self.landmarks = Landmarks(frozenset(), root)
 
@@ -74,7 +76,8 @@ class Singles:
         if self._usual is None:
             self._usual = (_NEEDED | {"name"}).intersection(keys)
             self.landmarks = Landmarks(frozenset(keys), self._root)
-        if len(self._orders) < _ORDERS and keys not in self._orders:
+        if len(self._shapes) < _SHAPES and keys not in self._shapes:
+            self._shapes.add(keys)
             self._orders.update(keys[:count] for count in range(1, len(keys) + 1))
 
     def learn_at(self, place: int) -> None:
@@ -105,15 +108,20 @@ class Singles:
             return event
 
     def _mended(self, place: int) -> Single:
-        """First with keys in an order that sound events have, then as the Chrome format has them, then any."""
+        """First with every quote taken for what it is; then with keys in an order that sound events have, of the Chrome format, any."""
+        literal = self._values([])
+        literal.literal = True
+        try:
+            return self._read(literal, place, "usual")
+        except Broken as broken:
+            if _is_cut(broken):
+                raise
         for expected in ("order", "chrome") if self._orders else ("chrome",):
             try:
                 return self._attempt(place, expected)
-            except TooShort as short:
-                if short.intact:
+            except Broken as broken:
+                if _is_cut(broken):
                     raise
-            except Broken:
-                pass
         return self._attempt(place, "usual")
 
     def _attempt(self, place: int, expected: str) -> Single:
@@ -135,6 +143,9 @@ class Singles:
                 timeless = key if not_finite else timeless.replace(key, "")
 
         text, end = values.members(place, known)
+        unclosed = any(note.kind == "bracket" for note in values.notes)
+        if unclosed and self._shapes and tuple(keys) not in self._shapes:  # it was not only its bracket that is missing
+            raise Broken(end)
         if not self.is_usual(keys) or (expected == "chrome" and not _NEEDED.issubset(keys)):
             raise Broken(place)
         if not values.whole and len(values.text) - end < _MARGIN:
@@ -142,3 +153,7 @@ class Singles:
         if not _FOLLOWS.match(values.text, end):
             raise Broken(end)
         return Single(text, end, tuple(keys), values.notes, timeless)
+
+
+def _is_cut(broken: Broken) -> bool:
+    return isinstance(broken, TooShort) and broken.intact

@@ -1,7 +1,7 @@
 """One JSON value that may be damaged -> the same as strict JSON, with a note for every change.
 
-Where a quote inside a text is not escaped, several ends of the text are possible. The first one after which everything
-can be read is taken; `attempts` goes through them.
+Where a quote inside a text is not escaped, several ends of the text are possible. One attempt takes one of them for each
+text; `pytest_gputrace.repair.attempts` goes through them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 from pytest_gputrace.repair.search import KEY, WS
 from pytest_gputrace.repair.strings import Note, mended
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.repair.search import Landmarks
 
-__all__ = ["Broken", "NeedsMore", "TooShort", "Values", "attempts", "led"]
+__all__ = ["Broken", "NeedsMore", "TooShort", "Values", "led"]
 
-_T = TypeVar("_T")
 _SEPARATORS = re.compile(r"[ \t\r\n,]*")
 _SPACE = re.compile(WS)
 _TO_QUOTE = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -47,8 +46,6 @@ _HOLE = "\0" * 16
 # How far a text goes on behind a quote that is not escaped.
 _LONGEST = 1 << 14
 _DEEPEST = 100
-_ATTEMPTS = 64
-_STEPS = 4_000
 
 
 class Broken(Exception):  # noqa: N818  # a signal: another way to read the text, or none
@@ -76,11 +73,15 @@ class TooShort(Broken):
 
 
 class Values:
-    """One attempt to read ``text``; ``skips`` says of each text inside how many possible ends to pass over."""
+    """One attempt to read ``text``; ``skips`` says of each text inside how many possible ends to pass over.
+
+    ``literal`` takes every quote that is not escaped for the end of a text.
+    """
 
     def __init__(self, text: str, *, whole: bool, skips: list[int], landmarks: Landmarks, in_list: bool) -> None:
         self.text, self.whole, self.landmarks, self.in_list = text, whole, landmarks, in_list
         self.notes: list[Note] = []
+        self.literal = False
         self.steps = 0
         self.chosen: list[int] = []
         self._skips = skips
@@ -217,7 +218,7 @@ class Values:
                 if not wanted:
                     break
                 wanted -= 1
-            if context == "key":
+            if context == "key" or self.literal:
                 raise Broken(at)
             border = border or self.landmarks.border(self.text, place, place + _LONGEST)
             if at > border:
@@ -252,6 +253,9 @@ class Values:
             if math.isfinite(float(token)):
                 return token, match.end()
             self.notes.append(Note("number", place, "a number that no double holds", "null"))
+        elif token[0] == "+" and _NUMBER.fullmatch(token, 1) and math.isfinite(float(token)):
+            self.notes.append(Note("plus", place, "a plus sign before a number", "the number"))
+            return token[1:], match.end()
         elif _NOT_FINITE.fullmatch(token):
             self.notes.append(Note("number", place, token, "null"))
         elif token in _WORDS:
@@ -271,27 +275,3 @@ class Values:
 def led(gap: str, wanted: int) -> str:
     """What stands between two values, with the commas that are wanted there."""
     return gap if gap.count(",") == wanted else "," * wanted + gap.replace(",", "")
-
-
-def attempts(begin: Callable[[list[int]], Values], read: Callable[[Values], _T]) -> _T:
-    """``read`` with one set of ends of texts after another, until it is through.
-
-    Raises:
-        Broken: as the first attempt did; no other came through.
-    """
-    first: Broken | None = None
-    skips: list[int] = []
-    steps = 0
-    for _ in range(_ATTEMPTS):
-        values = begin(skips)
-        try:
-            return read(values)
-        except Broken as broken:
-            first = first or broken
-            if isinstance(broken, TooShort) and broken.intact:
-                break
-        steps += values.steps
-        if not values.chosen or steps > _STEPS + 4 * values.steps:
-            break
-        skips = [*values.chosen[:-1], values.chosen[-1] + 1]
-    raise first or Broken(0)
