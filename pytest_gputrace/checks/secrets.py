@@ -57,4 +57,4 @@ def _mappings(value: Any) -> Iterator[dict[str, Any]]:
             pairs = [text.split("=", 1)[0] for text in value if isinstance(text, str) and "=" in text]
             if pairs:
                 yield dict.fromkeys(pairs)
-            waiting += value
+            waiting += [item for item in value if isinstance(item, dict | list)]

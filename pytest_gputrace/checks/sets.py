@@ -175,8 +175,9 @@ def uneven_completeness(files: Sequence[FileFacts], settings: Settings) -> Looke
             continue
         looked.at += len(launching)
         shares = {file.path: file.completed / file.launches for file in launching}
+        middle = median(shares.values())
         for file in launching:
-            usual = median(share for path, share in shares.items() if path != file.path)
+            usual = middle if len(shares) > 2 else median(share for path, share in shares.items() if path != file.path)
             if file.gpu_events and shares[file.path] < usual - _COMPLETENESS_APART:
                 what = f"{file.worker}: {file.completed} of {file.launches} launches have a kernel ({shares[file.path]:.0%})"
                 looked.hits.append(Hit(f"{what}, on the other ranks {usual:.0%}", file=file.path, rank=rank_of(file)))

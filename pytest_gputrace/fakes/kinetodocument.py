@@ -71,7 +71,7 @@ class _Rank:
         self.pid = _HOST_PID + self.rank
         self.device = self.rank % _DEVICES
         self.stream = _STREAM.get(self.vendor, 0)
-        self.delay_ns = self.rank % _DEVICES * _DELAY_NS
+        self.delay_ns = self.rank % _DEVICES * _DELAY_NS + self.rank // _DEVICES
         self.step_ns = (self.kernels_per_step + 1) * _SLOT_NS + 2 * _MARGIN_NS
         self.first_ns = self.first_step * self.step_ns
         self.end_ns = self.first_ns + self.steps * self.step_ns

@@ -139,7 +139,10 @@ class Pieces:
     def _opening(self) -> int:
         searched = 0
         while True:
-            if _LIST.search(self._buffer, searched) and (at := list_of_events(self._buffer)) is not None:
+            found = _LIST.search(self._buffer, searched)
+            if found is not None and _is_member(self._buffer[: found.end()]):
+                return found.end() - 1
+            if found is not None and (at := list_of_events(self._buffer)) is not None:
                 return at
             if not searched and self._more and _stops_within(self._buffer):  # as all that is no JSON does
                 raise NoEvents(self._buffer)
@@ -224,6 +227,15 @@ class Pieces:
     def _drop(self, count: int) -> None:
         self._buffer = self._buffer[count:]
         self._byte += count
+
+
+def _is_member(head: bytes) -> bool:
+    """Whether ``head``, which ends where a list opens, is the begin of an object that the list is a member of."""
+    try:
+        msgspec.json.decode(head + b"]}", type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _stops_within(text: bytes) -> bool:

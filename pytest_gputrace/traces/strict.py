@@ -15,7 +15,8 @@ from pytest_gputrace.traces.scanner import ESCAPE, PATH, UNDECODABLE, Document, 
 __all__ = ["Document", "EventName", "Problem", "parse"]
 
 # Digits or an exponent that could go beyond a double (1.8e308), undecodable bytes, a path: each is looked at closely.
-_SUSPECT = re.compile(rf"[0-9]{{200}}|[0-9][eE]\+?[0-9]{{3}}|{UNDECODABLE.pattern}|{PATH.pattern}")
+# Hexadecimal text has digits and an "e" too, but no number begins behind a letter or a quote.
+_SUSPECT = re.compile(rf"[0-9]{{200}}|(?<![\w.\"])[0-9][0-9.]*[eE]\+?[0-9]{{3}}|{UNDECODABLE.pattern}|{PATH.pattern}")
 
 
 def parse(text: str) -> Document:

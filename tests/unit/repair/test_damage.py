@@ -230,3 +230,21 @@ def test_a_value_beyond_all_bounds_is_left_out(mended: Callable[..., Any], monke
     assert result.names == ["a", "c"]
     assert result.repaired.events_lost == 1
     assert mended(FULL.replace('"NVIDIA"', huge)).repaired.out is None
+
+
+def test_a_key_that_is_spelled_two_ways_stands_twice(mended: Callable[..., Any]) -> None:
+    result = mended(trace(A, B.replace('"tid"', '"t\\u0069d": 7, "tid"'), C))
+    assert result.events[1] == {**result.events[0], "name": "b"}
+    assert [found for found, _ in result.changes] == ["a key that stood there before"]
+
+
+def test_a_plus_sign(mended: Callable[..., Any]) -> None:
+    result = mended(trace(A, event("b", ts="+5.0")))
+    assert result.events[1]["ts"] == 5
+    assert result.changes == [("a plus sign before a number", "the number")]
+
+
+def test_of_an_event_that_ends_in_another_no_half_is_kept(mended: Callable[..., Any]) -> None:
+    result = mended(trace(A, B[: B.index('"dur"')] + C, C))
+    assert result.names == ["a", "c", "c"]
+    assert result.repaired.events_lost == 1
