@@ -9,7 +9,7 @@ import bisect
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_gputrace.traces.arguments import Runs
 from pytest_gputrace.traces.judging import judge, stop_of
@@ -32,6 +32,16 @@ _WHERE = re.compile(r"event (?P<event>\d+)(?:, after event (?P<after>\d+))?|afte
 _SHOWN = 80
 _ESCAPE = re.compile(r"\\(.)")
 _SPELLED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class _Named(NamedTuple):
+    """An event with a name: its row, and the name."""
+
+    row: int
+    name: str
+
+
+_NOBODY = _Named(0, "")
 
 
 class Problems:
@@ -69,7 +79,7 @@ class Reader:
         self._pieces = pieces
         self._records = records
         self._look = Look()
-        self._last_name = ""
+        self._named = _NOBODY
 
     @property
     def _count(self) -> int:
@@ -114,10 +124,10 @@ class Reader:
 
     def _judge(self, run: Run, records: list[Any]) -> None:
         for suspect in self._look.suspects(run.text, len(records)):
-            last_name = _name(records[suspect.event - 1]) if suspect.event else None
-            found = self._strictly(run.text[suspect.start : suspect.stop], last_name=last_name)
+            named = self._last_named(records[: suspect.event])
+            found = self._strictly(run.text[suspect.start : suspect.stop], named, ghost=self._count + suspect.event > 0)
             if found:
-                self._note(found, run.byte + suspect.start, suspect.event)
+                self._note(found, run.byte + suspect.start, suspect.event, named)
             else:
                 self._look.learn(suspect)
 
@@ -129,9 +139,13 @@ class Reader:
         until = len(text) if stop is None else stop
         self._add(items(text, until), text[:until], byte)
 
-    def _strictly(self, text: bytes, *, last_name: str | None = None, end: bytes | None = None) -> list[Problem]:
-        """What the strict reader finds in ``text``, some events, at bytes of it; ``last_name`` is that of the event before."""
-        before = (b"[" if self._pieces.is_list else b'{"traceEvents": [') + self._ghost(b",", last_name)
+    def _strictly(
+        self, text: bytes, named: _Named | None = None, *, ghost: bool | None = None, end: bytes | None = None
+    ) -> list[Problem]:
+        """What the strict reader finds in ``text``, some events, at bytes of it; ``named`` is the last before with a name."""
+        there = bool(self._count) if ghost is None else ghost
+        before = b"[" if self._pieces.is_list else b'{"traceEvents": ['
+        before += _ghost(named or self._named) + b"," if there else b""
         after = (b"]" if self._pieces.is_list else b"]}") if end is None else end
         return [replace(one, byte=one.byte - len(before)) for one in judge(before + text + after)]
 
@@ -139,20 +153,7 @@ class Reader:
     def _ghosts(self) -> int:
         return 1 if self._count else 0
 
-    def _ghost(self, comma: bytes, last_name: str | None = None) -> bytes:
-        """What the strict reader gets in place of the events before, of which the last is named where nothing else is."""
-        if last_name is None and not self._count:
-            return b""
-        text = json.dumps({"name": self._last_name if last_name is None else last_name})
-        # Spelled so that it looks like no Windows path, which the event before was judged for.
-        return (
-            _ESCAPE.sub(
-                lambda match: f"\\u{ord(_SPELLED[match[1]]):04x}" if match[1] in _SPELLED else match[0], text
-            ).encode()
-            + comma
-        )
-
-    def _note(self, found: list[Problem], byte: int, ahead: int = 0) -> None:
+    def _note(self, found: list[Problem], byte: int, ahead: int = 0, named: _Named | None = None) -> None:
         """Note what was found in a text at ``byte``, ``ahead`` events after those in the columns, as told of the whole file."""
         shift = max(0, self._count + ahead - 1)
         self.problems.add(
@@ -160,19 +161,26 @@ class Reader:
                 problem,
                 byte=problem.byte + byte,
                 event=None if problem.event is None else problem.event + shift,
-                where=_shifted(problem.where, shift),
+                where=_shifted(problem.where, shift, (named or self._named).row),
             )
             for problem in found
         )
 
+    def _last_named(self, records: list[Any]) -> _Named:
+        """The last event with a name, of some that follow those in the columns, or else of these."""
+        for row in range(len(records) - 1, -1, -1):
+            if name := _name(records[row]):
+                return _Named(self._count + row, name)
+        return self._named
+
     def _add(self, records: list[Any], text: bytes, byte: int) -> None:
-        first = self._count
+        first, named = self._count, self._last_named(records)
         odd = self._records.add(records)
         if odd:
             self._note_types(odd, records, text, byte, first)
         if records:
             self.runs.add(first, byte, len(text))
-            self._last_name = _name(records[-1])
+            self._named = named
 
     def _note_types(self, odd: list[Odd], records: list[Any], text: bytes, byte: int, first: int) -> None:
         row, what = odd[0]
@@ -186,13 +194,15 @@ class Reader:
     def _surroundings(self) -> None:
         """Judge and keep what stands around the list of events."""
         pieces = self._pieces
-        ghost = self._ghost(b"")
+        ghost = _ghost(self._named) if self._count else b""
         before = pieces.head + b"[" + ghost + (b"]" if pieces.closed else b"")
         text = before + pieces.tail
         found = judge(text)
         shift = max(0, self._count - 1)
         self.problems.add(
-            replace(one, byte=one.byte + pieces.tail_byte - len(before), where=_shifted(one.where, shift))
+            replace(
+                one, byte=one.byte + pieces.tail_byte - len(before), where=_shifted(one.where, shift, self._named.row)
+            )
             if one.byte >= len(before)
             else one
             for one in found
@@ -229,10 +239,19 @@ def _name(record: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _shifted(where: str, shift: int) -> str:
-    """``where``, which begins with the number of an event, with that number moved on."""
+def _ghost(named: _Named) -> bytes:
+    """What the strict reader gets in place of the events before: one, with the name of the last that has one."""
+    if named is _NOBODY:
+        return b'{"ph": ""}'
+    text = json.dumps({"name": named.name})
+    # Spelled so that it looks like no Windows path, which that event was judged for.
+    return _ESCAPE.sub(lambda m: f"\\u{ord(_SPELLED[m[1]]):04x}" if m[1] in _SPELLED else m[0], text).encode()
+
+
+def _shifted(where: str, shift: int, ghost: int) -> str:
+    """``where``, which begins with numbers of events, with these moved on; 0 is the event ``ghost``."""
     match = _WHERE.match(where)
     if match is None or not shift:
         return where
-    text = match[0]
-    return re.sub(r"\d+", lambda digits: str(int(digits[0]) + shift), text) + where[match.end() :]
+    text = re.sub(r"\d+", lambda digits: str(int(digits[0]) + shift if int(digits[0]) else ghost), match[0])
+    return text + where[match.end() :]

@@ -14,15 +14,31 @@ from pytest_gputrace.traces.scanner import ESCAPE, PATH, UNDECODABLE, Document, 
 
 __all__ = ["Document", "EventName", "Problem", "parse"]
 
-# Digits or an exponent that could go beyond a double (1.8e308), undecodable bytes, a path: each is looked at closely.
+_MANY_DIGITS = re.compile(r"[0-9]{200}")
+_EXPONENT = re.compile(r"[eE]\+?[0-9]{3}")
 # Hexadecimal text has digits and an "e" too, but no number begins behind a letter or a quote.
-_SUSPECT = re.compile(rf"[0-9]{{200}}|(?<![\w.\"])[0-9][0-9.]*[eE]\+?[0-9]{{3}}|{UNDECODABLE.pattern}|{PATH.pattern}")
+_NO_BEGIN = re.compile(r"[\w.\"]")
+_LONGEST_NUMBER = 200
 
 
 def parse(text: str) -> Document:
     """Read ``text``, decoded from UTF-8 with ``surrogateescape``: a SuperBench event list or a Chrome trace."""
     document = _quickly(text)
     return Scanner(text).scan() if document is None else document
+
+
+def _is_suspect(text: str) -> bool:
+    """Whether it may hold a number beyond a double (1.8e308), an undecodable byte or a path: each is looked at closely."""
+    if ":\\" in text and PATH.search(text):
+        return True
+    if (not text.isascii() and UNDECODABLE.search(text)) or _MANY_DIGITS.search(text):
+        return True
+    for exponent in _EXPONENT.finditer(text):
+        number = text[max(0, exponent.start() - _LONGEST_NUMBER) : exponent.start()]
+        before = number.rstrip("0123456789.")
+        if len(before) < len(number) and not _NO_BEGIN.fullmatch(before[-1:]):
+            return True
+    return False
 
 
 def _refuse(token: str) -> Any:
@@ -41,7 +57,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
 
 def _quickly(text: str) -> Document | None:
     """The document, or ``None`` where anything asks for a closer look."""
-    if _SUSPECT.search(text) or ("\\ud" in text.lower() and any(m["lone"] for m in ESCAPE.finditer(text))):
+    if _is_suspect(text) or ("\\ud" in text.lower() and any(m["lone"] for m in ESCAPE.finditer(text))):
         return None
     try:
         value = _DECODER.decode(text)
