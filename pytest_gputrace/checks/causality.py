@@ -84,12 +84,23 @@ def kernel_before_launch(view: View, settings: Settings) -> Looked:
 
 
 def _cause(times: NDArray[np.float64], gaps: NDArray[np.float64], early: NDArray[np.bool_]) -> str:
-    if len(gaps) >= _FEWEST_FOR_DRIFT and np.ptp(times) > 0:
-        slope, offset = np.polyfit(times - times.min(), gaps, 1)
-        drift = abs(slope) * float(np.ptp(times))
-        spread = float(np.percentile(np.abs(gaps - (offset + slope * (times - times.min()))), 90))
-        if drift > 4 * spread and drift > 1:
-            return f"the GPU's clock drifts against the host's, {abs(slope) * 1e6:.3g} us in a second"
+    if len(gaps) >= _FEWEST_FOR_DRIFT and (slope := _drift(times, gaps)):
+        return f"the GPU's clock drifts against the host's, {abs(slope) * 1e6:.3g} us in a second"
     if len(gaps) >= _FEWEST_FOR_SHIFT and early.mean() >= _MANY:
         return "the GPU's clock is behind the host's by a constant"
     return "times of these kernels cannot be right"
+
+
+def _drift(times: NDArray[np.float64], gaps: NDArray[np.float64]) -> float:
+    """By how much the gaps grow with time, 0 where that is little beside their spread: medians, so that no outlier rules."""
+    order = np.argsort(times)
+    times, gaps = times[order], gaps[order]
+    third = len(gaps) // 3
+    apart = float(np.median(times[-third:]) - np.median(times[:third]))
+    if apart <= 0:
+        return 0.0
+    slope = float(np.median(gaps[-third:]) - np.median(gaps[:third])) / apart
+    rest = gaps - slope * (times - times[0])
+    spread = float(np.median(np.abs(rest - np.median(rest))))
+    grown = abs(slope) * float(np.ptp(times))
+    return slope if grown > 4 * spread and grown > 1 else 0.0

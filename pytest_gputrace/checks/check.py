@@ -20,19 +20,20 @@ from pytest_gputrace.errors import SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
     from pytest_gputrace.checks.outcome import Ignored
     from pytest_gputrace.checks.search import Found
 
-__all__ = ["check", "judge", "known_codes"]
+__all__ = ["check", "chosen_codes", "judge"]
+
+_KILLED = "the process that read it, or one beside it, was killed; out of memory? Try --jobs 1 or --max-bytes"
 
 
 def check(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     expect_ranks: int | None = None,
     expect_gpu: bool = False,
     jobs: int = 1,
@@ -42,8 +43,9 @@ def check(
     """Hold trace files to every rule, each by itself and all of them as a set.
 
     Args:
-        paths: files and folders; see `pytest_gputrace.checks.search.search` for what of a folder is read.
-        select: codes of rules, or their beginnings (``GT3``); all when left out.
+        paths: a file or a folder, or several; see `pytest_gputrace.checks.search.search` for what of a folder is read.
+        select: codes of rules, their beginnings (``GT3``) or names, in a list or between commas; all when left out.
+            What keeps a file from being read is told all the same.
         ignore: codes to leave out of these.
         expect_ranks: how many ranks each recording must have. Without it a missing rank is told as information where
             the files say how many there were.
@@ -54,9 +56,11 @@ def check(
 
     Raises:
         UnknownPathError: a path does not exist.
-        SelectionError: no rule has a code that is selected or ignored.
+        SelectionError: no rule has a code that is selected or ignored, or none is left.
     """
-    settings = Settings(known_codes(select), known_codes(ignore), expect_ranks, expect_gpu, max_bytes)
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    settings = Settings(*chosen_codes(select, ignore), expect_ranks, expect_gpu, max_bytes)
     found, ignored = search(paths)
     return judge(found, settings, jobs=jobs, ignored=ignored, progress=progress)
 
@@ -71,7 +75,10 @@ def judge(
 ) -> Report:
     """The same for files that were found already."""
     checked = _all(found, settings, jobs or os.cpu_count() or 1, _Bar(found, progress))
-    facts = [each.facts for each in checked]
+    # In an order of their own, and what several links lead to once.
+    facts = list(
+        {each.facts.identity: each.facts for each in sorted(checked, key=lambda each: each.facts.path)}.values()
+    )
     findings, looked_at = [], {}
     for code, rule in RULES.items():
         if rule.compare is not None and settings.wants(code):
@@ -81,15 +88,24 @@ def judge(
     return Report(tuple(each.report for each in checked), tuple(findings), looked_at, tuple(ignored))
 
 
-def known_codes(codes: Sequence[str]) -> tuple[str, ...]:
-    """Codes, beginnings of codes and names of rules, as codes.
+def chosen_codes(select: str | Sequence[str], ignore: str | Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Codes, beginnings of codes and names of rules, as codes: those selected, and those ignored.
 
     Raises:
-        SelectionError: no rule has one of them.
+        SelectionError: no rule has one of them, or all that are selected are ignored.
     """
+    selected, ignored = _codes(select), _codes(ignore)
+    settings = Settings(selected, ignored)
+    if not any(map(settings.wants, RULES)):
+        raise SelectionError("all rules that are selected are ignored, so nothing would be checked")
+    return selected, ignored
+
+
+def _codes(codes: str | Sequence[str]) -> tuple[str, ...]:
     names = {rule.name: code for code, rule in RULES.items()}
-    wanted = tuple(names.get(code, code.upper()) for code in codes)
-    for code, given in zip(wanted, codes, strict=True):
+    asked = [code.strip() for code in codes.split(",")] if isinstance(codes, str) else codes
+    wanted = tuple(names.get(code.lower(), code.upper()) for code in asked)
+    for code, given in zip(wanted, asked, strict=True):
         if not code or not any(known.startswith(code) for known in RULES):
             raise SelectionError(f"no rule has the code or name {given!r}; all of them: gputrace rules GT")
     return wanted
@@ -116,21 +132,24 @@ def _at_once(found: Sequence[Found], settings: Settings, jobs: int, bar: _Bar) -
         with _interrupts_held():
             waiting = {pool.submit(check_one, found[index], settings): index for index in order}
         try:
+            answered = False
             for future in as_completed(waiting):
-                yield waiting[future], _result(future, found[waiting[future]], settings)
-                bar.done(found[waiting[future]])
+                file = found[waiting[future]]
+                try:
+                    checked = future.result()
+                except BrokenProcessPool:
+                    if not answered:  # no process can be started here: a script that is run again by each
+                        checked = check_one(file, settings)
+                    else:
+                        checked = unreadable(file, claim(file.path), _KILLED, settings)
+                else:
+                    answered = True
+                yield waiting[future], checked
+                bar.done(file)
         except BaseException:  # whoever waits has given up: so do those that read
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
             raise
-
-
-def _result(future: Future[Checked], file: Found, settings: Settings) -> Checked:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        why = "the process that read it, or one beside it, was killed; out of memory? Try --jobs 1 or --max-bytes"
-        return unreadable(file, claim(file.path, file.inside), why, settings)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_gputrace.checks.rule import Hit, Looked
-from pytest_gputrace.checks.sets import of_several, rank_of
+from pytest_gputrace.checks.sets import NEAR_NS, of_several, rank_of
 from pytest_gputrace.checks.words import number, us
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ __all__ = ["apart_in_time", "clock_skew"]
 # Kineto floors its base to a step of a quarter of a mean year.
 _BASE_STEP_NS = 7_889_238 * 10**9
 _TOLERANCE_NS = 1000
-# Ranks that never wait for each other begin to record seconds apart.
-_NEAR_NS = 60 * 10**9
 
 
 def clock_skew(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -37,7 +35,7 @@ def clock_skew(files: Sequence[FileFacts], settings: Settings) -> Looked:
         for workers, begins, ends in _met(group):
             looked.at += begins.shape[1]
             by_ns = begins.max(axis=0) - ends.min(axis=0)
-            if by_ns.max() > _NEAR_NS:
+            if by_ns.max() > NEAR_NS:
                 continue  # recorded at other times, which GT509 says
             places = np.flatnonzero(by_ns > _TOLERANCE_NS)
             violations.append(by_ns[places])
@@ -100,7 +98,7 @@ def _together(spans: list[_Span]) -> list[list[_Span]]:
     """The spans that meet, or nearly, each lot by itself; the lot of the lowest rank first."""
     lots: list[list[_Span]] = []
     for begin, end, file in sorted(spans, key=lambda span: span[0]):
-        if lots and begin < max(span[1] for span in lots[-1]) + _NEAR_NS:
+        if lots and begin < max(span[1] for span in lots[-1]) + NEAR_NS:
             lots[-1].append((begin, end, file))
         else:
             lots.append([(begin, end, file)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ __all__ = ["FileFacts", "Worker", "gather"]
 
 # In these every rank waits for every other one; a broadcast may end on its root before others begin.
 _ALL_WAIT = re.compile(r"all_?(?:reduce|gather|to_?all)|reduce_?scatter", re.IGNORECASE)
+# Beyond the year 2080, which no clock tells.
+_LATEST_NS = 3_471_292_800 * 10**9
 _MOST_COLLECTIVES = 2000
 """Of each file so many of its first collectives are kept: enough to see a clock, little for a thousand ranks."""
 
@@ -46,7 +49,7 @@ class Worker:
 class FileFacts:
     """One file among others.
 
-    ``worker`` is None where nothing tells it; ``told_inside`` is the rank that the file itself tells. ``span_ns`` is from
+    ``worker`` is None where nothing tells it; ``identity`` is the path behind links; ``told_inside`` is the rank that the file itself tells. ``span_ns`` is from
     the first event to the last since 1970, None where times count from nowhere known. ``gpu_steps`` holds how much GPU
     work each step has, ``collectives`` begin and end (ns since 1970) of each collective by process group and name.
     """
@@ -56,6 +59,7 @@ class FileFacts:
     format: str
     whole: bool
     worker: Worker | None
+    identity: str = ""
     told_inside: int | None = None
     world_size: int | None = None
     events: int = 0
@@ -70,6 +74,7 @@ class FileFacts:
 
 def gather(view: View, claim: Claim, path: str) -> FileFacts:
     """The facts of one trace."""
+    identity = os.path.realpath(path)
     trace = view.trace
     told = trace.rank
     done = view.successful_launches
@@ -79,6 +84,7 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
         format=trace.format,
         whole=trace.whole,
         worker=worker_of(claim, told),
+        identity=identity,
         told_inside=told,
         world_size=trace.world_size,
         events=len(trace.events),
@@ -94,7 +100,7 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
 
 def worker_of(claim: Claim, told: int | None) -> Worker | None:
     """Who wrote a file, by what it tells itself, else by its name and folders."""
-    rank = told if told is not None else claim.rank
+    rank = told if told is not None and told >= 0 else claim.rank
     if rank is not None:
         return Worker(rank)
     if claim.local_rank is not None:
@@ -104,14 +110,22 @@ def worker_of(claim: Claim, told: int | None) -> Worker | None:
 
 def _offset_ns(view: View) -> int | None:
     """What is added to a time of the file, in ns, to get one since 1970."""
-    if view.trace.base_time_ns is not None:
-        return view.trace.base_time_ns
+    base = view.trace.base_time_ns
+    if base is not None:
+        return base if 0 <= base < _LATEST_NS else None
     return 0 if view.usual_time_us > EPOCH_US else None
+
+
+def _placed(view: View) -> NDArray[np.bool_]:
+    """Which ranges lie where a clock can be; others are told by rules of their own, and would rule the rest."""
+    columns = view.columns
+    possible = (columns.ts_us > 0) & (columns.ts_us < _LATEST_NS / 1000)
+    return view.ranges & possible & (columns.dur_us >= 0) & (columns.dur_us < _LATEST_NS / 1000)
 
 
 def _span_ns(view: View) -> tuple[int, int] | None:
     offset = _offset_ns(view)
-    columns, rows = view.columns, np.flatnonzero(view.ranges & (view.columns.ts_us > 0) & (view.columns.dur_us >= 0))
+    columns, rows = view.columns, np.flatnonzero(_placed(view))
     if offset is None or not len(rows):
         return None
     first, last = columns.ts_us[rows].min(), (columns.ts_us[rows] + columns.dur_us[rows]).max()
@@ -121,7 +135,7 @@ def _span_ns(view: View) -> tuple[int, int] | None:
 def _digest(view: View) -> str:
     """Equal for files that hold the same events at the same times, whatever wraps them; empty where there are none."""
     columns = view.columns
-    if not (columns.dur_us > 0).any():
+    if view.trace.problems or not (columns.dur_us > 0).any():  # what was mended out of a broken file is no copy of it
         return ""
     whole = hashlib.blake2b(digest_size=16)
     for column in (columns.ts_us, columns.dur_us, columns.name):
@@ -137,7 +151,7 @@ def _collectives(view: View) -> dict[tuple[str, str], NDArray[np.int64]]:
     if offset is None:
         return {}
     waiting = vocabulary.named(columns, lambda name: bool(_ALL_WAIT.search(name)))
-    rows = np.flatnonzero(vocabulary.collectives(columns) & waiting)
+    rows = np.flatnonzero(vocabulary.collectives(columns) & waiting & _placed(view))
     rows = rows[np.argsort(columns.ts_us[rows], kind="stable")][:_MOST_COLLECTIVES]
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():

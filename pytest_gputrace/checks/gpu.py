@@ -31,6 +31,8 @@ __all__ = [
 # One call at the beginning may belong to what ran before the window.
 _FEWEST_AT_THE_HEAD = 2
 _REST_IS_WHOLE = 0.9
+# A kernel may last no time, and several may where times are whole microseconds.
+_FEWEST_WITHOUT_TIME = 4
 _HALF = 0.5
 # Kineto's own marks, which stand in a profile of nothing too.
 _MARKS = ("Trace", "overhead")
@@ -140,7 +142,8 @@ def no_gpu_timing(view: View, settings: Settings) -> Looked:
     """GT408: no GPU event lasts any time."""
     placed = view.work[view.columns.ts_us[view.work] > 0]  # at 0 stands what has no time at all
     looked = Looked(len(placed))
-    if len(placed) and (view.columns.dur_us[placed] == 0).all():
+    times = view.columns.ts_us[placed]
+    if len(placed) >= _FEWEST_WITHOUT_TIME and (times % 1 != 0).any() and (view.columns.dur_us[placed] == 0).all():
         what = f"all {len(placed)} GPU events have dur 0; was the timing of kernels not collected?"
         looked.hits.append(Hit(what, int(placed[0])))
     return looked

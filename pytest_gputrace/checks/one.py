@@ -40,7 +40,7 @@ class Checked:
 
 def check_one(found: Found, settings: Settings, progress: Callable[[int], None] | None = None) -> Checked:
     """Read a file and run every rule about it that is wanted."""
-    whose = claim(found.path, found.inside)
+    whose = claim(found.path)
     try:
         trace = open_trace(found.path, max_bytes=settings.max_bytes, progress=progress)
         zipped = _is_zipped(found.path)
@@ -58,9 +58,11 @@ def check_one(found: Found, settings: Settings, progress: Callable[[int], None] 
 def unreadable(found: Found, whose: Claim, why: str, settings: Settings) -> Checked:
     """The report of a file of which nothing could be read."""
     path = os.fspath(found.path)
-    facts = FileFacts(path, whose, "unknown", whole=False, worker=worker_of(whose, None))
+    facts = FileFacts(
+        path, whose, "unknown", whole=False, worker=worker_of(whose, None), identity=os.path.realpath(path)
+    )
     looked = {code: Looked(0) for code, rule in RULES.items() if rule.compare is None and settings.wants(code)}
-    if text.UNREADABLE_CODE in looked:
+    if not settings.ignores(text.UNREADABLE_CODE):
         looked[text.UNREADABLE_CODE] = Looked(1, [Hit(why)])
     return Checked(_report(facts, 0, looked), facts)
 
@@ -94,7 +96,14 @@ def _text(trace: Trace, settings: Settings, *, zipped: bool) -> dict[str, Looked
         saw = looked[text.CODES[problem.kind]]
         saw.at = max(saw.at, 1)
         saw.hits.append(text.hit(problem))
-    return {code: saw for code, saw in looked.items() if settings.wants(code)}
+    # As a syntax error of a program: whatever is selected was not looked at in what could not be read.
+    return {
+        code: saw for code, saw in looked.items() if settings.wants(code) or (saw.hits and _ends_all(code, settings))
+    }
+
+
+def _ends_all(code: str, settings: Settings) -> bool:
+    return code in text.ENDING_CODES and not settings.ignores(code)
 
 
 def _report(facts: FileFacts, size_bytes: int, looked: dict[str, Looked]) -> FileReport:

@@ -71,8 +71,15 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether at least one file was looked at and no error was found; warnings are allowed."""
-        return bool(self.files) and not self.count(Severity.ERROR)
+        """Whether every file was looked at and no error was found; warnings are allowed."""
+        return bool(self.files) and not self.unseen and not self.count(Severity.ERROR)
+
+    @property
+    def unseen(self) -> list[FileReport]:
+        """The files that no rule looked at, of those that were asked for."""
+        if any(self.looked_at.values()):  # as a set they were
+            return []
+        return [file for file in self.files if not any(file.looked_at.values())]
 
 
 @dataclass(frozen=True)

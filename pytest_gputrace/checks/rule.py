@@ -37,7 +37,11 @@ class Settings:
     def wants(self, code: str) -> bool:
         """Whether findings of this code are asked for."""
         selected = not self.select or code.startswith(self.select)
-        return selected and not (self.ignore and code.startswith(self.ignore))
+        return selected and not self.ignores(code)
+
+    def ignores(self, code: str) -> bool:
+        """Whether findings of this code are to be left out."""
+        return bool(self.ignore) and code.startswith(self.ignore)
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,9 @@ NOT_TRACES = ("gputrace-test.json", "results.json")
 
 @dataclass(frozen=True)
 class Found:
-    """A file to read. ``inside`` is its path below the folder that was searched, its name where it was given itself."""
+    """A file to read."""
 
     path: Path
-    inside: str
 
 
 def search(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Found], list[Ignored]]:
@@ -47,14 +46,14 @@ def search(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Found], list[I
     ignored: list[Ignored] = []
     for given in paths:
         path = Path(given)
-        if path.is_dir():
+        if os.path.isdir(path):
             for file, why in sorted(_below(path, ignored)):
                 if why:
                     ignored.append(Ignored(str(file), why))
                 else:
-                    found.setdefault(os.path.abspath(file), Found(file, str(file.relative_to(path))))
+                    found.setdefault(os.path.abspath(file), Found(file))
         elif os.path.lexists(path):
-            found.setdefault(os.path.abspath(path), Found(path, path.name))
+            found.setdefault(os.path.abspath(path), Found(path))
         else:
             raise UnknownPathError(f"{path}: there is no such file or folder")
     return list(found.values()), [each for each in ignored if os.path.abspath(each.path) not in found]

@@ -5,6 +5,8 @@ The files are sorted into groups, each the ranks of one recording; no rule compa
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import Counter, defaultdict
 from statistics import median, multimode
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Settings
 
 __all__ = [
+    "NEAR_NS",
     "double_rank",
     "empty_rank",
     "missing_rank",
@@ -31,7 +34,9 @@ __all__ = [
 ]
 
 _COMPLETENESS_APART = 0.1
-_UNKNOWN = "unknown"
+_LISTED = 8
+NEAR_NS = 60 * 10**9
+"""Ranks that never wait for each other begin to record seconds apart, not minutes."""
 
 
 def missing_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -50,18 +55,54 @@ def missing_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
             if len(worlds) != 1 or len(group) < 2:
                 continue
             expected, severity = worlds.pop(), Severity.INFO
-        looked.at += expected
-        there = {file.worker for file in group if file.worker is not None}
-        ranks = {worker.rank for worker in there if worker.rank >= 0}
-        if len(ranks) < len(there):  # of some only the local rank is known
-            if len(there) < expected:
-                what = f"{len(there)} of {expected} ranks have a file: {first(sorted(there))}"
-                looked.hits.append(Hit(f"{_called(group)}: {what}", severity=severity))
-        elif missing := sorted(set(range(expected)) - ranks):
-            what = f"{len(missing)} of {expected} ranks have no file: {first(missing)}"
-            rank = missing[0] if len(missing) == 1 else None
-            looked.hits.append(Hit(f"{_called(group)}: {what}", rank=rank, severity=severity))
+        elif len(group) == 1 and any(_is_whole(other, expected) for other in groups):
+            severity = (
+                Severity.INFO
+            )  # beside a recording of all ranks, a file of its own: a merged one, a note of one rank
+        for window in _windows(group):
+            looked.at += expected
+            looked.hits += _missing_in(window, expected, severity)
     return looked
+
+
+def _is_whole(group: list[FileFacts], expected: int) -> bool:
+    return len({file.worker for file in group if file.worker is not None}) >= expected > 1
+
+
+def _missing_in(window: list[FileFacts], expected: int, severity: Severity | None) -> Iterator[Hit]:
+    there = {file.worker for file in window if file.worker is not None}
+    ranks = {worker.rank for worker in there if worker.rank >= 0}
+    if len(ranks) < len(there):  # of some only the local rank is known
+        if len(there) < expected:
+            what = f"{len(there)} of {expected} ranks have a file: {first(sorted(there))}"
+            yield Hit(f"{_called(window)}: {what}", severity=severity)
+    elif count := expected - sum(rank < expected for rank in ranks):
+        missing = list(itertools.islice((rank for rank in itertools.count() if rank not in ranks), min(count, _LISTED)))
+        more = f" and {count - len(missing)} more" if count > len(missing) else ""
+        what = f"{count} of {expected} ranks have no file: {first(missing)}{more}"
+        rank = missing[0] if count == 1 else None
+        yield Hit(f"{_called(window)}: {what}", rank=rank, severity=severity)
+
+
+def _windows(group: list[FileFacts]) -> list[list[FileFacts]]:
+    """The files of each window, or each night, of a recording. One begins where a rank comes again, or a pause ends.
+
+    Only where ranks come again: others may record one after the other.
+    """
+    known = [(file.span_ns, file.worker, file) for file in group if file.span_ns and file.worker]
+    if len(known) < len(group) or len({worker for _, worker, _ in known}) == len(known):
+        return [group]
+    windows: list[list[FileFacts]] = []
+    there: set[Worker] = set()
+    latest = 0
+    for (begin, end), worker, file in sorted(known, key=lambda each: each[0]):
+        if not windows or worker in there or begin > latest + NEAR_NS:
+            windows.append([])
+            there = set()
+        windows[-1].append(file)
+        there.add(worker)
+        latest = max(latest, end)
+    return windows
 
 
 def double_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -84,22 +125,20 @@ def double_rank(files: Sequence[FileFacts], settings: Settings) -> Looked:
 
 
 def _of_one_time(files: list[FileFacts]) -> Iterator[tuple[FileFacts, FileFacts]]:
-    """Files that record the same time, each with one before it; where a file tells no time, so may all of its attempt."""
-    by_attempt: dict[int, list[FileFacts]] = defaultdict(list)
-    for file in files:
-        by_attempt[file.claim.attempt].append(file)
-    for alike in by_attempt.values():
-        longest: FileFacts | None = None
-        for file in sorted(alike, key=lambda file: file.span_ns or (0, 0)):
-            if longest is None or longest.span_ns is None or file.span_ns is None:
-                meets = longest is not None
-            else:
-                meets = file.span_ns[0] < longest.span_ns[1]
-            # Copies are told by GT504.
-            if longest is not None and meets and not (file.digest and file.digest == longest.digest):
-                yield longest, file
-            if longest is None or (file.span_ns or (0, 0))[1] >= (longest.span_ns or (0, 0))[1]:
-                longest = file
+    """Files that record the same time, each with one before it. Where no time is told, nobody knows."""
+    longest: tuple[int, FileFacts] | None = None
+    for (begin, end), file in sorted(
+        ((file.span_ns, file) for file in files if file.span_ns), key=lambda each: each[0]
+    ):
+        # Copies are told by GT504; and each engine of a world of one has a rank 0.
+        if longest is not None and begin < longest[0] and not _is_copy(file, longest[1]) and file.world_size != 1:
+            yield longest[1], file
+        if longest is None or end >= longest[0]:
+            longest = end, file
+
+
+def _is_copy(one: FileFacts, two: FileFacts) -> bool:
+    return bool(one.digest) and one.digest == two.digest
 
 
 def rank_disagrees(files: Sequence[FileFacts], settings: Settings) -> Looked:
@@ -124,8 +163,7 @@ def rank_disagrees(files: Sequence[FileFacts], settings: Settings) -> Looked:
 
 def same_capture(files: Sequence[FileFacts], settings: Settings) -> Looked:
     """GT504: two files hold the same events at the same times."""
-    own = [file for file in files if not file.claim.legacy] or list(files)
-    known = [file for file in own if file.digest]
+    known = [file for file in _no_legacy_copies(files) if file.digest]
     looked = Looked(len(known) if len(known) > 1 else 0)
     by_digest: dict[tuple[str, str], list[FileFacts]] = defaultdict(list)
     for file in known:
@@ -191,7 +229,7 @@ def mixed_jobs(files: Sequence[FileFacts], settings: Settings) -> Looked:
         told = [file for file in group if file.world_size is not None]
         looked.at += len(told)
         for file in told:
-            if file.told_inside is not None and not file.told_inside < (file.world_size or 0):
+            if file.told_inside is not None and not 0 <= file.told_inside < (file.world_size or 0):
                 what = f"rank {file.told_inside} is not in its world of {file.world_size}"
                 looked.hits.append(Hit(what, file=file.path, rank=file.told_inside))
         sizes = Counter(file.world_size for file in told)
@@ -222,15 +260,43 @@ def _uneven(
 
 
 def _groups(files: Sequence[FileFacts]) -> list[list[FileFacts]]:
-    """The files of each recording; legacy copies only where there is nothing else."""
-    own = [file for file in files if not file.claim.legacy] or files
+    """The files of each recording."""
+    own = _no_legacy_copies(files)
     # A file of which nothing could be read belongs to those that are called as it is.
-    formats = {file.claim.group: file.format for file in own if file.format != _UNKNOWN}
+    formats = {file.claim.group: file.format for file in own if file.events}
     groups: dict[tuple[str, str], list[FileFacts]] = defaultdict(list)
     for file in own:
-        format = formats.get(file.claim.group, _UNKNOWN) if file.format == _UNKNOWN else file.format
+        format = file.format if file.events else formats.get(file.claim.group, file.format)
         groups[format, file.claim.group].append(file)
-    return list(groups.values())
+    return _joined(list(groups.values()))
+
+
+def _joined(groups: list[list[FileFacts]]) -> list[list[FileFacts]]:
+    """Groups of other names that are one recording all the same: of one world, at one time, each of ranks of its own."""
+    joined: dict[tuple[str, int], list[list[FileFacts]]] = defaultdict(list)
+    whole: list[list[FileFacts]] = []
+    for group in sorted(groups, key=lambda group: min(file.span_ns or (0, 0) for file in group)):
+        sizes = {file.world_size for file in group}
+        size = sizes.pop() if len(sizes) == 1 else None
+        if size is None or size == 1 or any(file.told_inside is None or file.span_ns is None for file in group):
+            whole.append(group)
+            continue
+        alike = joined[group[0].format, size]
+        ranks, begin = {file.told_inside for file in group}, min(file.span_ns or (0, 0) for file in group)[0]
+        for other in alike:
+            latest = max((file.span_ns or (0, 0))[1] for file in other)
+            if begin < latest + NEAR_NS and not ranks & {file.told_inside for file in other}:
+                other += group
+                break
+        else:
+            alike.append(list(group))
+    return whole + [group for alike in joined.values() for group in alike]
+
+
+def _no_legacy_copies(files: Sequence[FileFacts]) -> list[FileFacts]:
+    """The files but legacy ones beside others: those are copies that the next writer replaces."""
+    with_others = {os.path.dirname(file.path) for file in files if not file.claim.legacy}
+    return [file for file in files if not file.claim.legacy or os.path.dirname(file.path) not in with_others]
 
 
 def of_several(files: Sequence[FileFacts]) -> Iterator[list[FileFacts]]:

@@ -10,7 +10,7 @@ from pytest_gputrace.checks.rule import Hit
 if TYPE_CHECKING:
     from pytest_gputrace.traces.scanner import Kind, Problem
 
-__all__ = ["ALWAYS_CODES", "CODES", "GZIP_CODE", "LARGE_CODE", "UNREADABLE_CODE", "hit"]
+__all__ = ["ALWAYS_CODES", "CODES", "ENDING_CODES", "GZIP_CODE", "LARGE_CODE", "UNREADABLE_CODE", "hit"]
 
 CODES: dict[Kind, str] = {
     "grammar": "GT201",
@@ -37,6 +37,8 @@ CODES: dict[Kind, str] = {
 GZIP_CODE, LARGE_CODE, UNREADABLE_CODE = "GT213", "GT219", "GT220"
 ALWAYS_CODES = ("GT203", "GT214", UNREADABLE_CODE)
 """What can be said of a file of no byte too."""
+ENDING_CODES = frozenset({"GT201", "GT202", "GT203", "GT211", "GT213", "GT215", "GT219", UNREADABLE_CODE})
+"""What ends reading, so that the rest of a file is seen by no rule."""
 _ITS_EVENT = re.compile(r"event \d+(?:, )?")
 
 

@@ -24,6 +24,10 @@ EPOCH_US = 1e15
 """Microseconds since 1970 are above this from the year 2001 on; no time since a boot or a base is."""
 
 
+# After the last call of step() a profile records until it stops: a step by name alone.
+_REST_OF_A_LOOP = 0.1
+
+
 class View:
     """A trace, and rows and masks of its events."""
 
@@ -96,6 +100,9 @@ class View:
         place = np.searchsorted(begins, times, side="right") - 1
         inside = (place >= 0) & (times < ends[np.maximum(place, 0)])
         counts = np.bincount(place[inside], minlength=len(rows))
+        durations = columns.dur_us[rows]
+        if len(rows) > 1 and not counts[-1] and durations[-1] < _REST_OF_A_LOOP * np.median(durations[:-1]):
+            rows, counts = rows[:-1], counts[:-1]
         return {numbers[row]: int(count) for row, count in zip(rows.tolist(), counts, strict=True)}
 
     @cached_property

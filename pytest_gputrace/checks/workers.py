@@ -7,22 +7,50 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from pytest_gputrace.errors import NamingError
 from pytest_gputrace.layout import recognise
 from pytest_gputrace.naming import is_legacy_name, parse_name
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["Claim", "claim"]
 
-_RANK = re.compile(r"(?:^|[^A-Za-z])(?:global[-_]?)?rank[-_=.]?(?P<rank>[0-9]{1,9})(?![0-9])", re.IGNORECASE)
+_RANK = re.compile(
+    r"(?:^|[^A-Za-z])(?P<word>(?:(?:global|world)[-_]?)?rank)[-_=.]?(?P<rank>[0-9]{1,9})(?![0-9])", re.IGNORECASE
+)
 _LOCAL_RANK = re.compile(r"local[-_]?rank[-_=.]?(?P<rank>[0-9]{1,9})(?![0-9])", re.IGNORECASE)
 _LEGACY_RANK = re.compile(r"-(?P<rank>[0-9]{1,9})\.json$")
+_WORD_BEFORE = re.compile(r"([A-Za-z]+)[-_.]?$")
+_OTHER_RANKS = frozenset(
+    {
+        "dp",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "mp",
+        "sp",
+        "etp",
+        "data",
+        "tensor",
+        "pipeline",
+        "context",
+        "expert",
+        "model",
+        "node",
+    }
+)
 _NODES = "nodes"
-# What differs between the files of one set: ranks, nodes, process ids, times.
+_NODE = re.compile(r"(?:node|host)(?:[-_=.]?[0-9][\w.-]*|[-_=.][\w.-]+|[a-rt-z])", re.IGNORECASE)  # not "hosts"
+# What differs between the files of one recording: ranks, nodes, process ids, times.
 _NUMBERED = re.compile(r"(?P<word>rank|node|worker|host|gpu|device|pid)(?P<mark>[-_=.]?)[0-9]+", re.IGNORECASE)
+_DIMENSION = re.compile(r"(?<![A-Za-z])(?P<word>DP|TP|PP|CP|EP|ETP|MP|SP)(?P<mark>[-_=.]?)[0-9]+", re.IGNORECASE)
+_MASK = r"\g<word>\g<mark>#"
 _LONG_NUMBER = re.compile(r"[0-9]{5,}")
-_PID_BEFORE_TIME = re.compile(r"_[0-9]+(?=\.#\.pt\.trace)")
+_HANDLER = re.compile(r"_[0-9]+\.[0-9]{5,}(\.pt\.trace\.json)(?:\.gz)?$")
 
 
 @dataclass(frozen=True)
@@ -41,14 +69,15 @@ class Claim:
     legacy: bool = False
 
 
-def claim(path: Path, inside: str) -> Claim:
-    """Read a path; ``inside`` is the part of it below the folder that was searched."""
+def claim(path: Path) -> Claim:
+    """Read a path."""
+    path = path.absolute()
     folder = recognise(path.parent)
     local_rank = None if folder is None else folder.local_rank
-    place = PurePath(inside).parent
     node = _node(path)
     base = "/".join(
-        "*" if at and place.parts[at - 1] == _NODES else _general(part) for at, part in enumerate(place.parts)
+        "*" if at and path.parts[at - 1] == _NODES else _NUMBERED.sub(_MASK, part)
+        for at, part in enumerate(path.parts[:-1])
     )
     try:
         own = parse_name(path.name)
@@ -61,31 +90,42 @@ def claim(path: Path, inside: str) -> Claim:
         match = _LEGACY_RANK.search(path.name)
         told = local_rank if match is None else int(match["rank"])
         return Claim(None, told, node, f"{base}/{_LEGACY_RANK.sub('-#.json', path.name)}", legacy=True)
-    return Claim(*_ranks(path, local_rank), node, f"{base}/{_general(path.name)}")
+    return Claim(*_ranks(path, local_rank, node), node, f"{base}/{_general(path.name)}")
 
 
-def _ranks(path: Path, folder_rank: int | None) -> tuple[int | None, int | None]:
+def _ranks(path: Path, folder_rank: int | None, node: str) -> tuple[int | None, int | None]:
     """The global and the local rank that a name, or else its folder, tells by the word."""
     if local := _LOCAL_RANK.search(path.name):
         return None, int(local["rank"])
-    if match := _RANK.search(path.name):
-        return int(match["rank"]), folder_rank
+    if (rank := _told(path.name)) is not None:
+        return rank, folder_rank
     if folder_rank is not None:  # an executor's folder tells the local one
         return None, folder_rank
-    match = _RANK.fullmatch(path.parent.name)
-    return (int(match["rank"]) if match else None), None
+    rank = _told(path.parent.name)
+    return (None, rank) if node else (rank, None)
+
+
+def _told(name: str) -> int | None:
+    """The rank that a name tells by the word; one of a dimension (``tp_rank_1``) or of a node is another number."""
+    for match in _RANK.finditer(name):
+        before = _WORD_BEFORE.search(name[: match.start("word")])
+        if before is None or before[1].lower() not in _OTHER_RANKS:
+            return int(match["rank"])
+    return None
 
 
 def _node(path: Path) -> str:
-    """The node, where results were gathered as ``nodes/<host>/...``, as SuperBench's runner does."""
-    parts = path.absolute().parts
+    """The node: results gathered as ``nodes/<host>/...``, as SuperBench's runner does, or a folder called after it."""
+    parts = path.parts
     for at in range(len(parts) - 2, 0, -1):
-        if parts[at - 1] == _NODES:
+        if parts[at - 1] == _NODES or _NODE.fullmatch(parts[at]):
             return parts[at]
     return ""
 
 
 def _general(name: str) -> str:
     """A name with that taken out which differs from rank to rank."""
-    name = _LONG_NUMBER.sub("#", _NUMBERED.sub(r"\g<word>\g<mark>#", name))
-    return _PID_BEFORE_TIME.sub("_#", name)
+    if match := _HANDLER.search(name):  # torch's handler: the host, the process id and the time, and no more
+        return f"*{match[1]}"
+    name = _LONG_NUMBER.sub("#", _DIMENSION.sub(_MASK, _NUMBERED.sub(_MASK, name)))
+    return name.removesuffix(".gz")

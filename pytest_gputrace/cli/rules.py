@@ -65,9 +65,9 @@ def _known() -> tuple[dict[str, Callable[[str], str]], dict[str, str], dict[str,
     captures = [code for code in rule_pages.page_codes() if code.startswith("GT1")]
     names = {code: rule_pages.name(code) for code in captures} | {code: rule.name for code, rule in RULES.items()}
     pages = {**dict.fromkeys(conformance.CHECKS, conformance.page), **dict.fromkeys(names, rule_pages.page)}
-    lines = {id: f"{id}  {check.title}" for id, check in conformance.CHECKS.items()}
-    lines |= {code: f"{code}  {name}: a finding of gputrace_check" for code, name in names.items()}
-    lines |= {code: f"{code}  {rule.name}: {rule.title}" for code, rule in RULES.items()}
+    lines = {code: f"{code}  {rule.name}: {rule.title}" for code, rule in RULES.items()}
+    lines |= {code: f"{code}  {name}: a finding of gputrace_check" for code, name in names.items() if code not in RULES}
+    lines |= {id: f"{id}  {check.title}" for id, check in conformance.CHECKS.items()}
     return pages, lines, {name: code for code, name in names.items()}
 
 

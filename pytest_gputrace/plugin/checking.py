@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gputrace.checks import captures
+from pytest_gputrace.checks.reading import find
 from pytest_gputrace.checks.search import Found
 from pytest_gputrace.checks.verdict import Check, nothing_looked_at
 from pytest_gputrace.errors import SelectionError
@@ -117,8 +117,8 @@ class TraceCheck:
     def clean(
         self,
         *,
-        select: Sequence[str] = (),
-        ignore: Sequence[str] = (),
+        select: str | Sequence[str] = (),
+        ignore: str | Sequence[str] = (),
         expect_ranks: int | None = None,
         expect_gpu: bool = False,
     ) -> TraceCheck:
@@ -131,23 +131,23 @@ class TraceCheck:
             expect_gpu: a trace without anything of a GPU is an error.
         """
         __tracebackhide__ = True
-        from pytest_gputrace.checks.check import judge, known_codes  # numpy, which a check of marks does without
+        from pytest_gputrace.checks.check import chosen_codes, judge  # numpy, which a check of marks does without
         from pytest_gputrace.checks.rule import Settings
+        from pytest_gputrace.checks.rules import RULES
+        from pytest_gputrace.report.findings import as_text
 
         try:
-            settings = Settings(known_codes(select), known_codes(ignore), expect_ranks, expect_gpu)
+            settings = Settings(*chosen_codes(select, ignore), expect_ranks, expect_gpu)
         except SelectionError as error:
-            raise pytest.UsageError(f"clean: {error}") from error
-        found = [Found(reading.path, self._inside(reading.path)) for reading in self.readings]
-        report = judge(found, settings)
-        findings = tuple(replace(each, message=f"{_place(each)}{each.message}") for each in report.all_findings)
+            raise pytest.UsageError(f"clean: {error}") from None
+        found = [Found(path) for folder in self.folders for path in find(folder) if is_new(path, self._before)]
         if not found:
-            findings = (nothing_looked_at("clean", "files"),)
-        return self._hold(Check("clean", len(found), findings))
-
-    def _inside(self, path: Path) -> str:
-        folder = next(folder for folder in self.folders if path.is_relative_to(folder))
-        return str(path.relative_to(folder))
+            return self._hold(Check("clean", 0, (nothing_looked_at("clean", "files"),)))
+        report = judge(found, settings)
+        self.findings += report.all_findings
+        if not report.ok:
+            raise AssertionError(f"clean: {report.count(Severity.ERROR)} found\n{as_text(report, RULES)}")
+        return self
 
     def _hold(self, check: Check) -> TraceCheck:
         __tracebackhide__ = True
@@ -188,15 +188,6 @@ class CheckFactory:
         else:
             return TraceCheck([_folder(target)], expected, None, self._evidence)
         return TraceCheck(folders, known if expected is None else expected, writes, self._evidence)
-
-
-def _place(finding: Finding) -> str:
-    """Where it was found, as the findings of marks tell it."""
-    name = os.path.basename(finding.file or "")
-    place = [f"byte {finding.byte}"] * (finding.byte is not None) + [f"event {finding.event}"] * (
-        finding.event is not None
-    )
-    return "".join(f"{part}: " for part in (name, ", ".join(place)) if part)
 
 
 def _folder(target: object) -> Path:

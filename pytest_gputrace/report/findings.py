@@ -20,13 +20,22 @@ __all__ = ["as_text", "ignored_text", "label", "summary"]
 
 _SHOWN_OF_ONE_CODE = 10
 _EXPLAINED = 8
+_SHOWN_ALIKE = 3
+_LISTED = 8
 _SET = "all files"
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
 def as_text(report: Report, rules: Mapping[str, Rule], *, colour: bool = False) -> str:
     """Every finding with its place, those of the set after those of the files, and the summary."""
-    lines = [line for file in report.files for line in _group(file.path, file.findings, rules, colour=colour)]
+    folded = _in_many_files(report)
+    lines: list[str] = []
+    for file in report.files:
+        lines += _group(file.path, [one for one in file.findings if one.code not in folded], rules, colour=colour)
+    for code, findings in folded.items():
+        paths = [finding.file or "" for finding in findings]
+        rule = f"{label(code, rules)} [{findings[0].severity.value}]"
+        lines.append(f"{len(paths):,} files: {rule} {printable(findings[0].message)}: {listed(paths)}")
     lines += _group(_SET, report.findings, rules, colour=colour)
     return "\n".join([*lines, *summary(report)])
 
@@ -39,15 +48,32 @@ def summary(report: Report) -> list[str]:
     counts += [count(warnings, "warning")] if warnings else []
     counts += [f"{infos:,} for information"] if infos else []
     events, gpu_events = (sum(getattr(file, name) for file in files) for name in ("events", "gpu_events"))
-    verdict = ", ".join(counts) if report.all_findings else "clean"
+    verdict = ", ".join(counts) if report.all_findings or report.unseen else "clean"
     lines = [f"{count(len(files), 'file')}, {count(events, 'event')}, {gpu_events:,} of a GPU: {verdict}"]
+    if report.unseen:
+        lines.append(f"not checked by any rule: {listed([file.path for file in report.unseen])}")
     if report.ignored:
         lines.append(f"ignored {ignored_text(report.ignored)}")
     lines += _not_checked(report)
-    codes = sorted({finding.code for finding in report.all_findings})
+    worst: dict[str, int] = {}
+    for finding in report.all_findings:
+        weight = list(Severity).index(finding.severity)
+        worst[finding.code] = min(weight, worst.get(finding.code, weight))
+    codes = sorted(worst, key=lambda code: (worst[code], code))
     if codes:
-        lines.append(f"why, and how to fix it: gputrace rules {' '.join(codes[:_EXPLAINED])}")
+        more = f" (and {len(codes) - _EXPLAINED} more)" if len(codes) > _EXPLAINED else ""
+        lines.append(f"why, and how to fix it: gputrace rules {' '.join(codes[:_EXPLAINED])}{more}")
     return lines
+
+
+def _in_many_files(report: Report) -> dict[str, list[Finding]]:
+    """What many files tell alike, and is no more than information: it is told once."""
+    infos: dict[str, list[Finding]] = {}
+    for file in report.files:
+        for finding in file.findings:
+            if finding.severity is Severity.INFO:
+                infos.setdefault(finding.code, []).append(finding)
+    return {code: findings for code, findings in infos.items() if len(findings) > _SHOWN_ALIKE}
 
 
 def ignored_text(ignored: Sequence[Ignored]) -> str:
@@ -92,8 +118,9 @@ def _line(path: str, finding: Finding, rules: Mapping[str, Rule], *, colour: boo
 def _not_checked(report: Report) -> Iterator[str]:
     counts = Counter(code for file in report.files for code in file.not_checked)
     nowhere = sorted([code for code, number in counts.items() if number == len(report.files)] + [*report.not_checked])
-    if nowhere:
-        yield f"not checked, nothing to look at: {', '.join(nowhere)}"
-    partly = sum(number < len(report.files) for number in counts.values())
-    if partly:
-        yield f"{count(partly, 'more rule')} found nothing to look at in some of the files; which: --format json"
+    partly = len(counts) + len(report.not_checked) - len(nowhere)
+    parts = [", ".join(nowhere) if len(nowhere) <= _LISTED else f"{len(nowhere)} rules in no file"] if nowhere else []
+    parts += [f"{count(partly, 'rule')} in some of the files"] if partly else []
+    if parts:
+        more = "; which: --format json" if partly or len(nowhere) > _LISTED else ""
+        yield f"not checked, nothing to look at: {'; '.join(parts)}{more}"

@@ -49,6 +49,8 @@ class Blocks:
                 self._note("empty", "an empty file, 0 bytes; was its writer killed, the disk full?")
             elif zipped and not says_zipped:
                 self._note("wrapping", "compressed by gzip under a plain name; call it .json.gz")
+            elif says_zipped and first.startswith(b"\0"):
+                self._note("gzip", "zero bytes in place of a gzip stream: a crash of the node or a copy left them")
             elif says_zipped and not zipped:
                 self._note("wrapping", "not compressed, though the name ends with .gz; call it .json")
             for block in self._inflated(file, first) if zipped else self._plain(file, first):

@@ -75,7 +75,7 @@ class _Table(dict[Any, int]):
         return table[codes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Columns:
     """The events of a trace, one array each, in the order of the file.
 
@@ -108,6 +108,21 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.ts_us)
+
+    def __repr__(self) -> str:
+        return f"<Columns of {len(self)} events>"
+
+    def where(
+        self, *, phase: str | None = None, category: str | None = None, name: str | None = None
+    ) -> NDArray[np.bool_]:
+        """Which events have this phase, category and name."""
+        mask = np.ones(len(self), np.bool_)
+        for word, table, column in (
+            (phase, self.phases, self.phase), (category, self.categories, self.category), (name, self.names, self.name)
+        ):  # fmt: skip
+            if word is not None:
+                mask &= column == (table.index(word) if word in table else -1)
+        return mask
 
     def text_of(self, number: int) -> str | int | None:
         """The process, thread or flow that a number of ``pid``, ``tid`` or ``flow`` stands for."""

@@ -63,4 +63,5 @@ def _mapped(metadata: dict[str, Any]) -> Iterator[Device]:
         for number, properties in numbered.items() if isinstance(numbered, dict) else ():
             if number.isdecimal() and isinstance(properties, dict):
                 arch = properties.get("arch")
-                yield Device(int(number), arch if isinstance(arch, str) else "", vendor)
+                name = f"sm_{arch}" if isinstance(arch, str) and arch.isdecimal() else arch
+                yield Device(int(number), name if isinstance(name, str) else "", vendor)

@@ -92,6 +92,10 @@ class Opening:
         found = self._blocks.problems
         limit = next((problem for problem in found if problem.kind in _LIMITS), None)
         cut = self.problems.pop("cut") if limit else None
+        if limit is not None and limit.kind == "gzip" and limit.byte and (garbled := self.problems.pop("grammar")):
+            what = f"{limit.message}; what comes out of it makes no sense from byte {garbled.byte} on"
+            cut, found = garbled, [replace(limit, message=what) if one is limit else one for one in found]
+            limit = next(problem for problem in found if problem.kind in _LIMITS)
         if limit or any(problem.kind == "empty" for problem in found):
             self.problems.pop("empty")
         self.problems.add(

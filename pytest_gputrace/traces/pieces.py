@@ -23,6 +23,7 @@ __all__ = ["NoEvents", "Pieces", "Run", "Unreadable"]
 RUN_BYTES = 1 << 18
 """About how much text of events is decoded at a time: what the processor's cache holds beside its numpy columns."""
 
+_SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _LIST = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 # What msgspec says of broken text, and where; it says no place where the text ends too early.
@@ -85,7 +86,7 @@ class Pieces:
             NoEvents: there is no list of events.
         """
         self._fill(RUN_BYTES)
-        start = self._buffer.removeprefix(_BOM).lstrip(b" \t\r\n")
+        start = self._buffer.removeprefix(_BOM).lstrip(_SPACE)
         self.is_list = start.startswith(b"[")
         if what := of_no_trace(self._buffer):
             raise NoEvents(self._buffer, what)
@@ -122,7 +123,7 @@ class Pieces:
             self._fill(RUN_BYTES)
             if self._ends_here():
                 if between:
-                    raise Unreadable(self._buffer, self._byte)
+                    raise self.unreadable()
                 break
             run, ended = self._run(decode)
             yield run
@@ -131,8 +132,8 @@ class Pieces:
                 break
             self._drop(self._buffer.index(b",") + 1)  # what parts two events
             between = True
-        self.closed = b"]" in self._buffer
-        self._drop(self._buffer.find(b"]") + 1)
+        self.closed = self._ends_here()
+        self._drop(self._buffer.index(b"]") + 1 if self.closed else 0)
         self.tail_byte = self._byte
         self._read_tail()
 
@@ -168,8 +169,8 @@ class Pieces:
             if found is not None:
                 return found
             ends, end = item_ends(self._buffer)
-            if end is not None and len(ends) > 1 and not self._buffer[ends[-2] + 1 : end].strip():
-                raise Unreadable(self._buffer, self._byte)  # a comma before the list's end
+            if ends and (not self._buffer[: ends[-1]].strip(_SPACE) or not (end is None or self._closes_at(end))):
+                raise self.unreadable()
             if ends:
                 return Run(self._buffer[: ends[-1]], self._byte, None), end is not None
             if is_malformed and _stops_within(b"[" + self._buffer):
@@ -208,8 +209,17 @@ class Pieces:
                 break
             yield self._buffer[: end + 1]
 
+    def unreadable(self) -> Unreadable:
+        """What stands from here on, as far as tells where the grammar breaks, whatever was read of it so far."""
+        while not _stops_within(b"[" + self._buffer) and self._fill(2 * len(self._buffer)):
+            pass
+        return Unreadable(self._buffer, self._byte)
+
     def _ends_here(self) -> bool:
-        return self._buffer.lstrip(b" \t\r\n")[:1] == b"]"
+        return self._buffer.lstrip(_SPACE)[:1] == b"]"
+
+    def _closes_at(self, place: int) -> bool:
+        return self._buffer[place : place + 1] == b"]"
 
     def _fill(self, size: int) -> bool:
         """Hold at least ``size`` bytes where there are as many; whether any were read."""

@@ -11,6 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from pytest_gputrace.traces.arguments import Runs
 from pytest_gputrace.traces.judging import judge, stop_of
 from pytest_gputrace.traces.mending import items, lenient
@@ -32,6 +34,14 @@ _WHERE = re.compile(r"event (?P<event>\d+)(?:, after event (?P<after>\d+))?|afte
 _SHOWN = 80
 _ESCAPE = re.compile(r"\\(.)")
 _SPELLED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _is_nameless(record: Any) -> bool:
+    """Whether it may have neither a name nor a phase."""
+    if isinstance(record, msgspec.Struct):
+        return not getattr(record, "name", "") and not getattr(record, "ph", "")
+    texts = (record.get("name"), record.get("ph")) if isinstance(record, dict) else ()
+    return not any(isinstance(text, str) for text in texts)
 
 
 class _Named(NamedTuple):
@@ -96,33 +106,36 @@ class Reader:
             raise NoEvents(head)
         try:
             for run in self._pieces.runs(self._records.decode):
-                if not self._take(run):
-                    break
-            else:
-                self._surroundings()
-                return
+                self._take(run)
+            self._surroundings()
+            return
         except Unreadable as broken:
             self._break(broken.text, broken.byte)
         if not self._pieces.is_list:
             self.problems.add(judge(head + b"[]}"))
             self._keep(head + b"[]}")
 
-    def _take(self, run: Run) -> bool:
-        """Judge a run and add it to the columns; whether it can be read on."""
+    def _take(self, run: Run) -> None:
+        """Judge a run and add it to the columns.
+
+        Raises:
+            Unreadable: its grammar is broken.
+        """
         records = run.records
         if records is None:
             found = self._strictly(run.text)
             if stop_of(found) is not None:
-                self._break(run.text, run.byte)
-                return False
+                raise self._pieces.unreadable()
             records = items(run.text)
             self._note([_deep(one, run.text, records, self._ghosts) for one in found], run.byte)
         else:
             self._judge(run, records)
         self._add(records, run.text, run.byte)
-        return True
 
     def _judge(self, run: Run, records: list[Any]) -> None:
+        if any(map(_is_nameless, records)):  # what is no event is told by the strict reader alone
+            self._note(self._strictly(run.text), run.byte)
+            return
         for suspect in self._look.suspects(run.text, len(records)):
             named = self._last_named(records[: suspect.event])
             found = self._strictly(run.text[suspect.start : suspect.stop], named, ghost=self._count + suspect.event > 0)

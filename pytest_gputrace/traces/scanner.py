@@ -310,6 +310,10 @@ class Scanner:
     def _unexpected(self, position: int, expected: str) -> NoReturn:
         if _CUT_TOKEN.fullmatch(self.text, position):
             self._cut()
+        if self.text[position] == "\0":
+            count = len(self.text) - position - len(self.text[position:].lstrip("\0"))
+            what = f"{count} zero bytes where {expected} must come: a hole that a crash of the node or a copy left"
+            self._stop("grammar", position, what)
         found = self.text[position : position + 20].split("\n", 1)[0] or self.text[position]
         message = f"found {_shown(found)} where {expected} must come"
         if self.after_text and self.expect in ("colon", "comma"):

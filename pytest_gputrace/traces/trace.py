@@ -25,7 +25,7 @@ __all__ = ["Device", "Trace", "open_trace"]
 _NOT_WHOLE = frozenset({"empty", "cut", "grammar", "second", "trailing", "root", "gzip", "large"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """What one file holds.
 
@@ -45,6 +45,10 @@ class Trace:
     whole: bool
     size_bytes: int
     _source: Source = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """Nothing of the metadata: it may hold an environment."""
+        return f"<Trace {self.path}: {self.format}, {len(self.events)} events, {len(self.problems)} problems>"
 
     @property
     def rank(self) -> int | None:

@@ -214,11 +214,12 @@ def test_clean_holds_files_to_the_rules_about_traces(tmp_path: Path, gputrace_ch
     kernel = trace.index(ph="X", cat="kernel")
     trace.events[kernel]["dur"] = -1
     trace.write(tmp_path / "bad.json")
-    assert message(gputrace_check(tmp_path).clean) == (
-        f"clean: 1 found in {tmp_path}\n"
-        f'  GT301 bad.json: event {kernel}: "{trace.events[kernel]["name"]}" lasts -1 us; '
-        f"1 of {len(trace.events)} events: -1 means that it never ended"
+    told = message(gputrace_check(tmp_path).clean)
+    assert told.startswith(
+        f"clean: 1 found\n{tmp_path / 'bad.json'}: event {kernel}: GT301 negative-duration [error] "
+        f'"{trace.events[kernel]["name"]}" lasts -1 us; 1 of {len(trace.events)} events: -1 means that it never ended\n'
     )
+    assert told.endswith("why, and how to fix it: gputrace rules GT301")
     gputrace_check(tmp_path).clean(ignore=["GT301"]).clean(select=["GT2"])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -209,7 +211,68 @@ def test_a_window_that_meets_one_further_on_is_double(tmp_path: Path) -> None:
             later.events[later.index(ph="X", cat="user_annotation")]["ts"]
             - trace.events[trace.index(ph="X", cat="user_annotation")]["ts"]
         )
-        trace.document["distributedInfo"] = {"rank": 0, "world_size": 1}
+        trace.document["distributedInfo"] = {"rank": 0, "world_size": 2}
         trace.write(tmp_path / f"h_{10000 + number}.{170000 + number}.pt.trace.json")
     [finding] = [each for each in check([tmp_path], select=["GT502"]).all_findings]
     assert all(str(number) in finding.message for number in (10000, 10001, 10002))
+
+
+@pytest.mark.parametrize(("select", "ignore"), [(["GT2"], ["GT2"]), (["GT301"], ["GT3"])])
+def test_nothing_left_to_check_is_wrong_use(select: list[str], ignore: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="nothing would be checked"):
+        check([tmp_path], select=select, ignore=ignore)
+
+
+def test_what_keeps_a_file_from_being_read_is_told_whatever_is_selected(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_bytes(b"")
+    assert codes(check([tmp_path], select=["GT4"])) == ["GT203"]
+    report = check([tmp_path], ignore=["GT2"])
+    assert codes(report) == []
+    assert [file.path for file in report.unseen] == [str(tmp_path / "empty.json")]
+    assert not report.ok
+
+
+def test_one_path_and_codes_between_commas_are_taken(tmp_path: Path) -> None:
+    path = FakeTrace().write(tmp_path / "a.json")
+    assert check(path, select="GT3,no-kernels").files == check([str(path)], select=["GT3", "GT401"]).files
+
+
+@pytest.mark.parametrize(
+    "times", [{"ts": 1e306, "dur": 1}, {"ts": 5, "dur": 1e300}, {"ts": 1e308, "dur": 1e308}], ids=str
+)
+@pytest.mark.parametrize("base", [None, 5, 10**19])
+def test_times_beyond_all_clocks_are_findings_and_no_crash(
+    times: dict[str, float], base: int | None, tmp_path: Path
+) -> None:
+    trace = FakeTrace(rank=0, world_size=2)
+    for event in trace.events:
+        if "Process Group Name" in event.get("args", {}):
+            event.update(times)
+    trace.document["baseTimeNanoseconds"] = base
+    assert codes(check(trace.write(tmp_path / "rank0.json")))
+
+
+def test_processes_that_cannot_start_are_no_finding_about_files(tmp_path: Path) -> None:
+    """A script without a guard is run again by each process that is to be started from it."""
+    ranks(tmp_path)
+    script = f"from pytest_gputrace import check\nprint(check({str(tmp_path)!r}, jobs=2).ok)\n"
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n"
+
+
+def test_a_clock_that_is_off_is_called_so_in_spite_of_an_outlier(tmp_path: Path) -> None:
+    trace = FakeTrace(steps=20)
+    for row in trace.indices(ph="X", cat="kernel"):
+        trace.events[row]["ts"] -= 10_000
+    [finding] = [one for one in check(trace.write(tmp_path / "a.json")).all_findings if one.code == "GT306"]
+    assert finding.message.endswith("the GPU's clock is behind the host's by a constant")
+
+
+def test_what_follows_the_last_step_needs_no_gpu(tmp_path: Path) -> None:
+    trace = FakeTrace(steps=3)
+    last = trace.events[trace.indices(ph="X", cat="user_annotation")[-1]]
+    rest = {**last, "name": "ProfilerStep#3", "ts": last["ts"] + last["dur"] + 400, "dur": last["dur"] / 50}
+    trace.events.append(rest)
+    assert codes(check(trace.write(tmp_path / "a.json"))) == []
+    rest["dur"] = last["dur"]
+    assert codes(check(trace.write(tmp_path / "a.json"))) == ["GT404"]

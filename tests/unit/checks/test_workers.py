@@ -12,7 +12,7 @@ from pytest_gputrace.naming import qualified_name
 
 
 def of(inside: str) -> tuple[int | None, int | None, str]:
-    told = claim(Path("/runs", inside), inside)
+    told = claim(Path("/runs", inside))
     return told.rank, told.local_rank, told.node
 
 
@@ -32,6 +32,13 @@ def of(inside: str) -> tuple[int | None, int | None, str]:
         ("crank3.json", None, None, ""),
         ("frank.json", None, None, ""),
         ("ID-DP1-TP3.trace.json.gz", None, None, ""),
+        ("dp_rank_0_tp_rank_1.json", None, None, ""),
+        ("trace_node_rank_0_1.json", None, None, ""),
+        ("model_rank_2.json", None, None, ""),
+        ("trace_rank_2.json", 2, None, ""),
+        ("node1/rank0/t.json", None, 0, "node1"),
+        ("hostb/rank0/t.json", None, 0, "hostb"),
+        ("hosts/rank0/t.json", 0, None, ""),
     ],
 )
 def test_what_a_path_tells(inside: str, rank: int | None, local_rank: int | None, node: str) -> None:
@@ -41,7 +48,7 @@ def test_what_a_path_tells(inside: str, rank: int | None, local_rank: int | None
 def test_a_qualified_name_tells_rank_node_and_attempt() -> None:
     worker = WorkerId(node="node1", rank=9, local_rank=1, world_size=16)
     name = qualified_name(model="gpt", configuration="a:b/fp16", worker=worker)
-    told = claim(Path("/runs/traces", name), f"traces/{name}")
+    told = claim(Path("/runs/traces", name))
     assert (told.rank, told.node, told.attempt, told.legacy) == (9, "node1", 1, False)
 
 
@@ -54,10 +61,13 @@ def test_a_qualified_name_tells_rank_node_and_attempt() -> None:
         ["h_9.16900000001.pt.trace.json", "h_12345.16900000002.pt.trace.json"],
         ["torch-profiler-sb-resnet50-0.json", "torch-profiler-sb-resnet50-1.json"],
         ["node0/x.json", "node1/x.json"],
+        ["ip-10-0-0-1_314.16900000001.pt.trace.json", "ip-10-0-0-2_271.16900000002.pt.trace.json.gz"],
+        ["ID-DP0-TP0.trace.json", "ID-DP1-TP3.trace.json"],
+        ["rank0.json", "rank1.json.gz"],
     ],
 )
 def test_the_ranks_of_one_recording_are_one_group(inside: list[str]) -> None:
-    assert len({claim(Path("/runs", each), each).group for each in inside}) == 1
+    assert len({claim(Path("/runs", each)).group for each in inside}) == 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +78,9 @@ def test_the_ranks_of_one_recording_are_one_group(inside: list[str]) -> None:
         ["benchmarks/gpt/fp16/rank0/e.json", "benchmarks/gpt/bf16/rank0/e.json"],
         ["torch-profiler-sb-resnet50-0.json", "torch-profiler-sb-resnet101-0.json"],
         ["a.json", "b.json"],
+        ["run1/rank0.json", "run2/rank0.json"],
+        ["20240101/rank0.json", "20240102/rank0.json"],
     ],
 )
 def test_other_recordings_are_other_groups(inside: list[str]) -> None:
-    assert len({claim(Path("/runs", each), each).group for each in inside}) == len(inside)
+    assert len({claim(Path("/runs", each)).group for each in inside}) == len(inside)

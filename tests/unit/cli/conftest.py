@@ -50,7 +50,9 @@ def known_rules(monkeypatch: pytest.MonkeyPatch) -> dict[str, Rule]:
 class Engine:
     """Gives ``report``, or raises ``error``; ``asked`` is how it was called."""
 
-    report: Report = field(default_factory=lambda: Report((FileReport("a.json", "kineto", 5, 2, 100),)))
+    report: Report = field(
+        default_factory=lambda: Report((FileReport("a.json", "kineto", 5, 2, 100, looked_at={"GT301": 5}),))
+    )
     error: BaseException | None = None
     asked: dict[str, Any] = field(default_factory=dict)
 

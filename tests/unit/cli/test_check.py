@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def with_finding(severity: Severity, *, path: str = "a.json") -> Report:
     finding = Finding("GT301", severity, "dur -5 us", event=1, byte=20)
-    return Report((FileReport(path, "kineto", 5, 2, 100, findings=(finding,)),))
+    return Report((FileReport(path, "kineto", 5, 2, 100, findings=(finding,), looked_at={"GT301": 5}),))
 
 
 def test_all_that_can_be_asked_reaches_the_engine(engine: Engine) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_whoever_reads_may_stop(tmp_path: Path) -> None:
     command = f"set -o pipefail; {sys.executable} -m pytest_gputrace rules | head -c 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert (done.stdout, done.stderr, done.returncode) == ("C", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("G", "", 0)
 
 
 def test_without_a_command_it_shows_its_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,9 +29,8 @@ def test_each_finding_with_its_place_then_the_set_then_what_was_looked_at(
         all files: GT501 missing-rank [error] rank 2 of 3 left no file
         2 files, 1,234 events, 801 of a GPU: 3 errors, 1 warning, 1 for information
         ignored 2 (not the name of a trace: run/a.txt, run/b.log)
-        not checked, nothing to look at: GT306, GT508
-        1 more rule found nothing to look at in some of the files; which: --format json
-        why, and how to fix it: gputrace rules GT301 GT309 GT402 GT501""")
+        not checked, nothing to look at: GT306, GT508; 1 rule in some of the files; which: --format json
+        why, and how to fix it: gputrace rules GT301 GT501 GT309 GT402""")
 
 
 def test_a_clean_file_is_one_line(rules: dict[str, Rule]) -> None:
@@ -77,3 +76,18 @@ def test_colours_only_where_asked_for(report: Report, rules: dict[str, Rule]) ->
 
 def test_a_code_without_a_rule_is_shown_all_the_same() -> None:
     assert as_text(Report((file(Finding("GT999", Severity.ERROR, "odd")),)), {}).startswith("a.json: GT999 [error] odd")
+
+
+def test_what_many_files_tell_for_information_is_told_once(rules: dict[str, Rule]) -> None:
+    info = Finding("GT402", Severity.INFO, "no GPU")
+    files = tuple(replace(file(replace(info, file=f"{name}.json")), path=f"{name}.json") for name in "abcd")
+    assert as_text(Report(files), rules).splitlines()[0] == (
+        "4 files: GT402 no-gpu-work [info] no GPU: a.json, b.json, c.json and 1 more"
+    )
+
+
+def test_a_file_that_no_rule_looked_at_is_not_clean(rules: dict[str, Rule]) -> None:
+    report = Report((FileReport("a.json", "unknown", 0, 0, 0, looked_at={"GT401": 0}),))
+    assert "clean" not in as_text(report, rules)
+    assert "not checked by any rule: a.json" in as_text(report, rules)
+    assert not report.ok
