@@ -82,7 +82,7 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
         path=path,
         claim=claim,
         format=trace.format,
-        whole=trace.whole,
+        whole=view.whole,
         worker=worker_of(claim, told),
         identity=identity,
         told_inside=told,

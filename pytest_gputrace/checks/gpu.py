@@ -25,6 +25,7 @@ __all__ = [
     "no_gpu_work",
     "no_kernels",
     "profiler_errors",
+    "repaired",
     "steps_without_gpu",
 ]
 
@@ -40,7 +41,7 @@ _MARKS = ("Trace", "overhead")
 
 def no_kernels(view: View, settings: Settings) -> Looked:
     """GT401: kernels were launched, and none was recorded."""
-    if not view.trace.whole:
+    if not view.whole:
         return Looked(0)
     count = len(view.launches) or _proton_launches(view)
     looked = Looked(count)
@@ -56,7 +57,7 @@ def no_kernels(view: View, settings: Settings) -> Looked:
 
 def no_gpu_work(view: View, settings: Settings) -> Looked:
     """GT402: nothing of a GPU. An error only where a GPU is expected."""
-    if not view.trace.whole or not len(view.columns):
+    if not view.whole or not len(view.columns):
         return Looked(0)
     looked = Looked(1)
     if not view.gpu_events and not len(view.launches):
@@ -67,7 +68,7 @@ def no_gpu_work(view: View, settings: Settings) -> Looked:
 
 def launches_without_kernels(view: View, settings: Settings) -> Looked:
     """GT403: most launches have no kernel. Some never have: captured into a graph, cut off by the window."""
-    if not view.trace.whole or not view.kernels:
+    if not view.whole or not view.kernels:
         return Looked(0)
     done = view.successful_launches
     looked = Looked(len(done))
@@ -80,7 +81,7 @@ def launches_without_kernels(view: View, settings: Settings) -> Looked:
 
 def steps_without_gpu(view: View, settings: Settings) -> Looked:
     """GT404: some steps of the profiler have GPU work, others none."""
-    if not view.trace.whole or not len(view.work):
+    if not view.whole or not len(view.work):
         return Looked(0)
     steps = view.gpu_steps
     looked = Looked(len(steps))
@@ -94,7 +95,7 @@ def steps_without_gpu(view: View, settings: Settings) -> Looked:
 
 def head_kernels_missing(view: View, settings: Settings) -> Looked:
     """GT405: the first launches have no kernel, nearly all later ones do."""
-    if not view.trace.whole or not view.kernels:
+    if not view.whole or not view.kernels:
         return Looked(0)
     done = view.successful_launches
     looked = Looked(len(done))
@@ -109,7 +110,7 @@ def head_kernels_missing(view: View, settings: Settings) -> Looked:
 
 def empty_tree(view: View, settings: Settings) -> Looked:
     """GT406: a Proton tree of a root and nothing else."""
-    if view.trace.format != "proton-tree" or not view.trace.whole:
+    if view.trace.format != "proton-tree" or not view.whole:
         return Looked(0)
     looked = Looked(1)
     if len(view.columns) <= 1:
@@ -121,7 +122,7 @@ def empty_tree(view: View, settings: Settings) -> Looked:
 
 def empty_trace(view: View, settings: Settings) -> Looked:
     """GT407: no event that is work: success with an empty trace."""
-    if view.trace.format == "proton-tree" or not view.trace.whole:
+    if view.trace.format == "proton-tree" or not view.whole:
         return Looked(0)
     columns = view.columns
     looked = Looked(1)
@@ -149,6 +150,22 @@ def no_gpu_timing(view: View, settings: Settings) -> Looked:
     return looked
 
 
+def repaired(view: View, settings: Settings) -> Looked:
+    """GT411: the file was repaired, so that events may be missing that the run recorded."""
+    account = view.repaired
+    if account is None:
+        return Looked(0)
+    lost, changes = account.get("events_lost"), account.get("changes")
+    missing = "nobody knows how many events are missing" if lost is None else f"{lost} events are missing"
+    what = f"repaired: {missing}, {changes} places were changed; rules about what is missing did not look at it"
+    return Looked(
+        1,
+        [Hit(what)]
+        if lost != 0
+        else [Hit(f"repaired: nothing is missing, {changes} places were changed", severity=Severity.INFO)],
+    )
+
+
 def buffer_overflow(view: View, settings: Settings) -> Looked:
     """GT409: VizTracer's buffer was full, and the oldest events are lost."""
     about = view.trace.metadata.get("viztracer_metadata")
@@ -162,7 +179,7 @@ def buffer_overflow(view: View, settings: Settings) -> Looked:
 
 def profiler_errors(view: View, settings: Settings) -> Looked:
     """GT410: the profiler wrote its own errors into the file. They are not shown: they hold paths and names."""
-    if view.trace.format != "kineto" or not view.trace.whole:
+    if view.trace.format != "kineto" or not view.whole:
         return Looked(0)
     looked = Looked(1)
     errors = view.trace.metadata.get("ERROR")

@@ -125,7 +125,7 @@ def nanoseconds(view: View, settings: Settings) -> Looked:
 def missing_base(view: View, settings: Settings) -> Looked:
     """GT309: times count from nowhere, so this file cannot be put on one axis with others."""
     trace = view.trace
-    if trace.format not in _WITH_BASE or not trace.whole or np.isnan(view.usual_time_us):
+    if trace.format not in _WITH_BASE or not view.whole or np.isnan(view.usual_time_us):
         return Looked(0)
     looked = Looked(1)
     if trace.base_time_ns is None and view.usual_time_us < EPOCH_US:

@@ -59,6 +59,7 @@ _FILE = (
     Rule("GT408", "no-gpu-timing", "no GPU event lasts any time", _E, gpu.no_gpu_timing),
     Rule("GT409", "buffer-overflow", "the profiler's buffer was full", _W, gpu.buffer_overflow),
     Rule("GT410", "profiler-errors", "the profiler logged errors into the trace", _W, gpu.profiler_errors),
+    Rule("GT411", "repaired-file", "the file was repaired, and events are missing", _W, gpu.repaired),
     Rule("GT601", "carries-environment", "an environment is in the trace", _W, secrets.carries_environment),
     Rule("GT602", "carries-source", "source code is in the trace", _W, secrets.carries_source),
 )

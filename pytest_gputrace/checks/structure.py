@@ -148,7 +148,7 @@ def open_range(view: View, settings: Settings) -> Looked:
     columns = view.columns
     rows = np.flatnonzero(vocabulary.of_phase(columns, "BE"))
     looked = Looked(len(rows))
-    if not len(rows) or not view.trace.whole:
+    if not len(rows) or not view.whole:
         return Looked(0)
     signs = np.where(vocabulary.of_phase(columns, "B")[rows], 1, -1)
     lanes, inverse = np.unique(np.stack([columns.pid[rows], columns.tid[rows]]), axis=1, return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,17 @@ class View:
     def ranges(self) -> NDArray[np.bool_]:
         """Which events have a begin and a duration of their own (``X``)."""
         return vocabulary.of_phase(self.columns, "X")
+
+    @property
+    def repaired(self) -> dict[str, Any] | None:
+        """What ``gputrace repair`` wrote of its work, where this is such a file."""
+        account = self.trace.metadata.get("gputrace_repaired")
+        return account if isinstance(account, dict) else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that was recorded is here: the text ends where it should, and no repair left events out."""
+        return self.trace.whole and (self.repaired is None or self.repaired.get("events_lost") == 0)
 
     @property
     def lost_values(self) -> bool:

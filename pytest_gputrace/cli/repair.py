@@ -46,10 +46,8 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     path, out = options.file, options.output
     if not path.is_file():
-        print(
-            f"gputrace repair: {path}: {'no regular file' if path.exists() else 'there is no such file'}",
-            file=sys.stderr,
-        )
+        what = "a folder; one file at a time" if path.is_dir() else "no regular file"
+        print(f"gputrace repair: {path}: {what if path.exists() else 'there is no such file'}", file=sys.stderr)
         return 2
     if os.path.lexists(out):
         print(f"gputrace repair: {out} exists already; nothing is ever overwritten, give another name", file=sys.stderr)

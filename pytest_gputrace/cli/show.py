@@ -76,7 +76,11 @@ def _several(paths: list[Path], options: argparse.Namespace) -> int:
 
     with contextlib.closing(ProgressLine()) as line:
         many = compare(_glances(paths, ReadingLine(line, paths)))
-    say(strict_json(report.data(many)) if options.format == "json" else "\n".join(report.lines(many, width=_width())))
+    say(
+        strict_json(report.data(many))
+        if options.format == "json"
+        else "\n".join(report.lines(many, width=_width() if sys.stdout.isatty() else _NO_LIMIT))
+    )
     return 1 if any(file.error or (file.broken and not file.events) for file in many.files) else 0
 
 
@@ -85,6 +89,10 @@ def _glances(paths: list[Path], reading: ReadingLine) -> Iterator[Glance]:
 
     for number, path in enumerate(paths):
         yield from glances([path], progress=reading.of(number, path))
+
+
+# In a pipe the names of files are for programs, too.
+_NO_LIMIT = 10_000
 
 
 def _width() -> int:

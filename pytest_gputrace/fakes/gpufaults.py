@@ -140,6 +140,16 @@ def profiler_errors() -> Case:
     return pair(bad, good)
 
 
+@fault("gpu", near="nothing was left out")
+def repaired_file() -> Case:
+    """The file was repaired, and nobody knows how many events are missing."""
+    bad, good = small(), small()
+    account = {"events_kept": len(bad.events), "events_lost": None, "changes": 1}
+    bad.document = {**bad.document, "gputrace_repaired": account}
+    good.document = {**good.document, "gputrace_repaired": {**account, "events_lost": 0}}
+    return pair(bad, good)
+
+
 @fault("secrets", near="metadata of the user's own, and arguments with such words")
 def environment_inside() -> Case:
     """The producer's whole environment stands at the root, under `metadata`."""

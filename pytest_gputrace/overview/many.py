@@ -159,7 +159,8 @@ def _slowest(files: Sequence[Glance]) -> Slowest | None:
         values = [(getattr(file, figure), file) for file in files]
         if len(values) > 1 and all(value is not None for value, _ in values):
             value, file = max(values, key=lambda pair: pair[0])
-            return Slowest(file.path, file.rank, figure, value, median(value for value, _ in values))
+            middle = median(value for value, _ in values)
+            return Slowest(file.path, file.rank, figure, value, middle) if value > middle else None
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.repair.attempts import attempts
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.repair.window import Window
 
-__all__ = ["Document"]
+__all__ = ["MARK", "Document"]
+
+MARK = "gputrace_repaired"
+"""The root's member that says what a repair kept, lost and changed."""
 
 _AHEAD = 1 << 16
 _EVENT = {"ph", "name"}
@@ -63,7 +67,7 @@ class Document:
 
     def _tail(self, write: Callable[[bytes], None], before: Collection[str]) -> None:
         if not self.whole:
-            write(b"}")
+            write(self._mark(before) + b"}")
             if "baseTimeNanoseconds" not in before:
                 self.ledger.cut += "; what stood after them went too, such as the base that times count from"
             return
@@ -71,13 +75,25 @@ class Document:
         tail = self._root(self._window.at, behind=before)
         stop = self._window.start + tail.end
         self._settle(tail)
-        write(tail.text.encode("latin-1"))
+        text = tail.text.encode("latin-1")
+        end = text.rfind(b"}")
+        write(text[:end] + self._mark({*before, *tail.members}) + text[end:])
         self.whole = not tail.cut
         if tail.cut and not tail.gone:
             size = self._window.byte - stop
             maybe = "" if size else ", if anything,"
             what = f"what stood after the events{maybe} from byte {max(start, stop)} on: the text ends too early"
             self.ledger.lose(what, size=size)
+
+    def _mark(self, members: Collection[str]) -> bytes:
+        """A member of the root that says what the repair did, so that nobody looks for what is missing elsewhere."""
+        ledger = self.ledger
+        lost = None if ledger.unknown or not self.whole else ledger.events_lost
+        changes = sum(1 + change.more for change in ledger.changes)
+        if MARK in members or (lost == 0 and not changes and not ledger.lost):
+            return b""
+        account = {"events_kept": ledger.kept, "events_lost": lost, "changes": changes}
+        return f', "{MARK}": {json.dumps(account)}'.encode()
 
     def _root(self, place: int, behind: Collection[str] | None = None) -> Root:
         """The members of the root from ``place`` in the window on."""

@@ -22,13 +22,15 @@ __all__ = ["Blocks"]
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1 << 18
+# What is left of these after the end of a gzip member is copied, for each member.
+_ZIPPED_BYTES = 1 << 14
 
 
 class Blocks:
     """The blocks of one file; iterate once. Of its text, inflated, no more than ``max_bytes`` are read.
 
     ``problems`` fills up on the way: places are offsets into the text. ``members`` holds where each gzip member after
-    the first begins in it. ``progress`` is called with the number of bytes of the file that were read since it was last.
+    the first begins in it, ``zipped`` is whether the file is compressed. ``progress`` is called with the number of bytes of the file that were read since it was last.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Blocks:
         self.path = path
         self.problems: list[Problem] = []
         self.members: list[int] = []
+        self.zipped = False
         self._max_bytes = max_bytes
         self._progress = progress
         self._given = 0
@@ -44,16 +47,16 @@ class Blocks:
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             first = self._read(file, 2)
-            zipped, says_zipped = first == _GZIP, self.path.name.endswith(".gz")
+            self.zipped, says_zipped = first == _GZIP, self.path.name.endswith(".gz")
             if not first:
                 self._note("empty", "an empty file, 0 bytes; was its writer killed, the disk full?")
-            elif zipped and not says_zipped:
+            elif self.zipped and not says_zipped:
                 self._note("wrapping", "compressed by gzip under a plain name; call it .json.gz")
             elif says_zipped and first.startswith(b"\0"):
                 self._note("gzip", "zero bytes in place of a gzip stream: a crash of the node or a copy left them")
-            elif says_zipped and not zipped:
+            elif says_zipped and not self.zipped:
                 self._note("wrapping", "not compressed, though the name ends with .gz; call it .json")
-            for block in self._inflated(file, first) if zipped else self._plain(file, first):
+            for block in self._inflated(file, first) if self.zipped else self._plain(file, first):
                 allowed = block if self._max_bytes is None else block[: self._max_bytes - self._given]
                 self._given += len(allowed)
                 if allowed:
@@ -91,7 +94,7 @@ class Blocks:
                 data = stream.unused_data if stream.eof else stream.unconsumed_tail
                 if text:
                     yield text
-            data = data or self._read(file, _BLOCK_BYTES)
+            data = data or self._read(file, min(_ZIPPED_BYTES, _BLOCK_BYTES))
         if not stream.eof:
             self._note("cut", "the gzip stream ends too early; was its writer killed, the disk full?")
 

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NO_ID", "Columns", "Event", "EventBuilder", "from_any"]
+__all__ = ["NO_ID", "Columns", "Event", "EventBuilder", "called", "from_any"]
 
 NO_ID = -1
 """What stands in a column of ids for an event that has none."""
@@ -153,6 +153,7 @@ class _Column:
         return self._array[: self._count]
 
 
+_SHOWN = 40
 _FIRST_SIZE = 1 << 12
 _LARGE_SIZE = 1 << 20
 # In the order of the columns, and of the fields of an event and its arguments.
@@ -229,17 +230,20 @@ def from_any(event: Any) -> tuple[Event, list[str]]:
     values: dict[str, Any] = {}
     for key, kinds in _KINDS.items():
         value = event.get(key)
-        if value is None:
+        if value is None or _is_beyond(value):
             continue
-        if isinstance(value, kinds) and not isinstance(value, bool) and _fits(key, value):
+        if key in _IDS and type(value) is float and value.is_integer():
+            value = int(value)
+        if isinstance(value, kinds) and not isinstance(value, bool):
             values[key] = value
         else:
-            odd.append(f"{key!r} is {_called(value)}")
+            odd.append(f"{key!r} is {called(value)}")
     arguments = event.get("args")
     if isinstance(arguments, dict):
         values["args"] = Arguments(**{field: arguments[key] for field, key in _IN_FILE.items() if key in arguments})
-    elif arguments is not None:
-        odd.append(f"'args' is {_called(arguments)}")
+    # A recorder of Chrome writes "__stripped__" in place of arguments.
+    elif arguments is not None and not isinstance(arguments, str) and not _is_beyond(arguments):
+        odd.append(f"'args' is {called(arguments)}")
     return Event(**values), odd
 
 
@@ -250,10 +254,18 @@ _KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _fits(key: str, value: Any) -> bool:
-    return key not in _NUMBERS or abs(value) <= sys.float_info.max
+def _is_beyond(value: Any) -> bool:
+    """Whether it is a number that no double holds: of which the strict reader has told."""
+    return type(value) in (int, float) and not abs(value) <= sys.float_info.max
 
 
-def _called(value: Any) -> str:
+def called(value: Any) -> str:
+    """A value in words: what it is, and the value itself where it is short."""
+    if value is None:
+        return "null"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
     text = repr(value)
-    return f"{type(value).__name__} {text if len(text) < 40 else text[:37] + '...'}"
+    if len(text) < _SHOWN:
+        return f"{type(value).__name__} {text}"
+    return f"a text of {len(value)} characters" if isinstance(value, str) else f"a number of {len(text)} characters"

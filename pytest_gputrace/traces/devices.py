@@ -19,6 +19,7 @@ _ROCM_NAME = re.compile(r"\b(?:AMD|Radeon|Instinct|MI\d{2,3}X?)\b")
 _CUDA_NAME = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro)\b")
 # Of a device's properties, those that only one vendor's have. `warpSize` 64 is AMD's alone, 32 is both's.
 _ROCM_PROPERTY, _CUDA_PROPERTY, _ROCM_WARP = "maxSharedMemoryPerMultiProcessor", "sharedMemPerBlockOptin", 64
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _TREE_VENDORS: dict[str, Vendor] = {"CUDA": "cuda", "HIP": "rocm"}
 
 
@@ -61,7 +62,7 @@ def _mapped(metadata: dict[str, Any]) -> Iterator[Device]:
     for word, vendor in _TREE_VENDORS.items():
         numbered = metadata.get(word)
         for number, properties in numbered.items() if isinstance(numbered, dict) else ():
-            if number.isdecimal() and isinstance(properties, dict):
+            if _NUMBER.fullmatch(number) and isinstance(properties, dict):
                 arch = properties.get("arch")
                 name = f"sm_{arch}" if isinstance(arch, str) and arch.isdecimal() else arch
                 yield Device(int(number), name if isinstance(name, str) else "", vendor)

@@ -6,13 +6,15 @@ backslash; what is nested too deep is left out. The strict reader has said what 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import re
 from typing import Any
 
 from pytest_gputrace.traces.skim import item_ends
 
-__all__ = ["items", "lenient"]
+__all__ = ["DECODER", "items", "lenient"]
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[-+]?(?:nan|inf|infinity)(?![\w])', re.DOTALL | re.IGNORECASE)
 _ESCAPE = re.compile(
@@ -22,8 +24,8 @@ _ESCAPE = re.compile(
 )
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 _DEEPEST = 8
-# Every number of fewer digits is finite, and Python reads it at once.
-_LONGEST_DIGITS = 300
+# Every longer one is beyond a double; Python refuses to read those of thousands of digits.
+_LONGEST_NUMBER = len("-") + sys.float_info.max_10_exp + 1
 
 
 def items(text: bytes, until: int | None = None) -> list[Any]:
@@ -36,10 +38,14 @@ def items(text: bytes, until: int | None = None) -> list[Any]:
             pass
         else:
             return value
-    ends = [*item_ends(part)[0], len(part)]
+    ends = item_ends(part)[0]
     starts = [0, *(end + 1 for end in ends)]
     found = [_item(part[start:end]) for start, end in zip(starts, ends, strict=False)]
-    return found if until is None or _is_whole(part[starts[-2] :]) else found[:-1]
+    last = part[starts[-1] :]
+    if until is None:
+        return [*found, _item(last)]
+    whole = _item(last) if last.lstrip(b" \t\r\n").startswith(b"{") else None
+    return found if whole is None else [*found, whole]
 
 
 def lenient(text: bytes) -> Any:
@@ -49,20 +55,16 @@ def lenient(text: bytes) -> Any:
         ValueError: the grammar is broken.
         RecursionError: it is nested too deep.
     """
-    return _DECODER.decode(_TOKEN.sub(_mended, text.decode("utf-8", "replace").removeprefix("\ufeff")))
+    return DECODER.decode(_TOKEN.sub(_mended, text.decode("utf-8", "replace").removeprefix("\ufeff")))
 
 
 def _item(text: bytes) -> Any:
-    try:
-        return lenient(text)
-    except RecursionError:
-        return lenient(_shallow(text))
-    except ValueError:
-        return None
-
-
-def _is_whole(text: bytes) -> bool:
-    return text.lstrip(b" \t\r\n").startswith(b"{") and _item(text) is not None
+    with contextlib.suppress(ValueError, RecursionError):
+        try:
+            return lenient(text)
+        except RecursionError:
+            return lenient(_shallow(text))
+    return None
 
 
 def _shallow(text: bytes) -> bytes:
@@ -100,7 +102,8 @@ def _float(digits: str) -> float | None:
 
 
 def _int(digits: str) -> int | None:
-    return int(digits) if len(digits) < _LONGEST_DIGITS else None
+    value = int(digits) if len(digits) <= _LONGEST_NUMBER else None
+    return value if value is not None and abs(value) <= sys.float_info.max else None
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_float=_float, parse_int=_int, parse_constant=lambda _: None)
+DECODER = json.JSONDecoder(strict=False, parse_float=_float, parse_int=_int, parse_constant=lambda _: None)

@@ -12,6 +12,7 @@ from pytest_gputrace.traces.judging import is_clean, judge
 from pytest_gputrace.traces.pieces import NoEvents, Pieces
 from pytest_gputrace.traces.reader import Problems, Reader
 from pytest_gputrace.traces.records import ChromeRecords, EventList
+from pytest_gputrace.traces.root import member, whole_number
 from pytest_gputrace.traces.scanner import Problem
 
 if TYPE_CHECKING:
@@ -80,10 +81,8 @@ class Opening:
     def _types(self) -> Iterator[Problem]:
         """What of the root should be a whole number, but is not. Its value may be anything, and is not shown."""
         for path in _WHOLE_NUMBERS:
-            value: Any = self.metadata
-            for key in path:
-                value = value.get(key) if isinstance(value, dict) else None
-            if value is not None and type(value) is not int:
+            value = member(self.metadata, path)
+            if value is not None and whole_number(self.metadata, path) is None:
                 what = f"{'.'.join(path)!r} is {type(value).__name__}, not a whole number; it counts as missing"
                 yield Problem("type", what, self._pieces.byte_of(*path))
 

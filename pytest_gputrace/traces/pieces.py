@@ -24,6 +24,7 @@ RUN_BYTES = 1 << 18
 """About how much text of events is decoded at a time: what the processor's cache holds beside its numpy columns."""
 
 _SPACE = b" \t\r\n"
+_CLOSE = ord("]")
 _BOM = b"\xef\xbb\xbf"
 _LIST = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 # What msgspec says of broken text, and where; it says no place where the text ends too early.
@@ -169,9 +170,9 @@ class Pieces:
             if found is not None:
                 return found
             ends, end = item_ends(self._buffer)
-            if ends and (not self._buffer[: ends[-1]].strip(_SPACE) or not (end is None or self._closes_at(end))):
-                raise self.unreadable()
             if ends:
+                if not self._buffer[: ends[-1]].strip(_SPACE) or (end is not None and self._buffer[end] != _CLOSE):
+                    raise self.unreadable()  # nothing where an event must be, or a brace where the list may end
                 return Run(self._buffer[: ends[-1]], self._byte, None), end is not None
             if is_malformed and _stops_within(b"[" + self._buffer):
                 raise Unreadable(self._buffer, self._byte)
@@ -217,9 +218,6 @@ class Pieces:
 
     def _ends_here(self) -> bool:
         return self._buffer.lstrip(_SPACE)[:1] == b"]"
-
-    def _closes_at(self, place: int) -> bool:
-        return self._buffer[place : place + 1] == b"]"
 
     def _fill(self, size: int) -> bool:
         """Hold at least ``size`` bytes where there are as many; whether any were read."""

@@ -1,6 +1,7 @@
 """Goes through JSON text token by token: slowly, but on where it can, and with the place of everything that is wrong.
 
-Knows byte, event and name. Of text only: no files, no captures.
+Knows byte, event and name. Of text only: no files, no captures. A message quotes what stands in the list of events; what
+stands around it may be an environment, with its secrets, and is never shown.
 """
 
 from __future__ import annotations
@@ -90,12 +91,16 @@ class _Stop(Exception):  # noqa: N818  # a signal within this module: nothing af
 
 @dataclass
 class _Frame:
-    """An object or a list that is open; ``is_events`` marks the list of events."""
+    """An object or a list that is open; ``is_events`` marks the list of events, no ``keys`` one that is too deep for them."""
 
     bracket: str
     is_events: bool = False
     key: str | None = None
-    keys: set[str] = field(default_factory=set)
+    keys: set[str] | None = field(default_factory=set)
+
+
+# One for all that is too deep to be read: text may open as many as it has bytes.
+_TOO_DEEP = {bracket: _Frame(bracket, keys=None) for bracket in "[{"}
 
 
 @dataclass
@@ -184,6 +189,7 @@ class Scanner:
         elif match := _NUMBER.match(self.text, position):
             if math.isinf(float(match[0])):
                 number = match[0] if len(match[0]) <= 24 else f"a number of {len(match[0])} characters"
+                number = self._quoted(number, "a number")
                 self._note("number", position, f"{number}: no double holds it, readers get Infinity")
             self._end_value(match.end())
         else:
@@ -207,10 +213,12 @@ class Scanner:
         key, self.position = self._string(position)
         self.after_text = True
         frame = self.stack[-1]
-        if key in frame.keys:
-            advice = "readers keep one of the values; write each key once"
-            self._note("duplicate", position, f"key {_shown(key)} twice in one object; {advice}")
-        frame.keys.add(key)
+        if frame.keys is not None:
+            if key in frame.keys:
+                what = self._quoted(f"key {_shown(key)}", "a key")
+                advice = "readers keep one of the values; write each key once"
+                self._note("duplicate", position, f"{what} twice in one object; {advice}")
+            frame.keys.add(key)
         frame.key = key
         self.expect = "colon"
 
@@ -233,7 +241,7 @@ class Scanner:
         depth = len(self.stack)
         events = bracket == "[" and (depth == 0 or (depth == 1 and self.stack[0].key == "traceEvents"))
         self.has_events |= events
-        self.stack.append(_Frame(bracket, events))
+        self.stack.append(_Frame(bracket, events) if depth <= _DEEPEST else _TOO_DEEP[bracket])
         if depth >= self.deepest:
             self.deepest, self.deepest_at = depth + 1, position
         self.position, self.expect = position + 1, "item" if bracket == "[" else "first key"
@@ -284,13 +292,13 @@ class Scanner:
             what = f"control character 0x{ord(control[0]):02x} as it is; inside a text it must be escaped"
             self._note("control", start + control.start(), what)
         if bad := UNDECODABLE.search(body):
-            what = f"byte 0x{ord(bad[0]) - 0xDC00:02x} is not UTF-8; write the file as UTF-8"
-            self._note("utf-8", start + bad.start(), what)
+            what = self._quoted(f"byte 0x{ord(bad[0]) - 0xDC00:02x}", "a byte that")
+            self._note("utf-8", start + bad.start(), f"{what} is not UTF-8; write the file as UTF-8")
         if "\\" in body:
             self._escapes(body, start)
         if path := PATH.search(body + '"'):
-            what = f"{_shown(path[0])}: a Windows path whose backslashes read as escapes? Write each as two"
-            self._note("path", start + path.start(), what)
+            what = self._quoted(f"{_shown(path[0])}: ", "") + "a Windows path whose backslashes read as escapes?"
+            self._note("path", start + path.start(), f"{what} Write each as two")
         try:
             return str(json.loads(match[0], strict=False)), match.end()
         except ValueError:
@@ -299,11 +307,12 @@ class Scanner:
     def _escapes(self, body: str, start: int) -> None:
         for match in ESCAPE.finditer(body):
             if match["lone"]:
-                what = f"\\{match['lone']} is half a surrogate pair; no UTF-8 text can hold it"
-                self._note("surrogate", start + match.start(), what)
+                what = self._quoted(f"\\{match['lone']}", "an escape that")
+                advice = "no UTF-8 text can hold it"
+                self._note("surrogate", start + match.start(), f"{what} is half a surrogate pair; {advice}")
             elif match["bad"]:
-                what = f"{_shown(match[0])} is no JSON escape; write a backslash as two"
-                self._note("escape", start + match.start(), what)
+                what = self._quoted(_shown(match[0]), "a backslash with what follows it")
+                self._note("escape", start + match.start(), f"{what} is no JSON escape; write a backslash as two")
 
     # What is wrong, and where.
 
@@ -314,8 +323,10 @@ class Scanner:
             count = len(self.text) - position - len(self.text[position:].lstrip("\0"))
             what = f"{count} zero bytes where {expected} must come: a hole that a crash of the node or a copy left"
             self._stop("grammar", position, what)
-        found = self.text[position : position + 20].split("\n", 1)[0] or self.text[position]
-        message = f"found {_shown(found)} where {expected} must come"
+        # Behind a bracket the list of events may have ended.
+        found = self.text[position : position + 20].split("\n", 1)[0].partition("]")
+        shown = _shown("".join(found[:2]) or self.text[position])
+        message = f"{self._quoted(f'found {shown}', 'something else')} where {expected} must come"
         if self.after_text and self.expect in ("colon", "comma"):
             message += "; is a quote in the text before it not escaped?"
         elif self.text[position] in ",]}" and self.expect in ("value", "item", "key", "first key"):
@@ -331,9 +342,13 @@ class Scanner:
         if self.text[position] in "[{":
             what = "a second JSON document begins; two writers? Each needs a file of its own"
             self._stop("second", position, what)
-        rest = self.text[position : position + 20]
-        what = f"{_shown(rest)} after the end of the document; two writers? Each needs a file of its own"
-        self._stop("trailing", position, what)
+        what = "zero bytes" if self.text[position] == "\0" else "something"
+        advice = "two writers? Each needs a file of its own"
+        self._stop("trailing", position, f"{what} after the end of the document; {advice}")
+
+    def _quoted(self, quoted: str, unquoted: str) -> str:
+        """What quotes the text within the list of events, and what does not outside of it."""
+        return quoted if any(frame.is_events for frame in self.stack[:2]) else unquoted
 
     def _stop(self, kind: Kind, position: int, message: str) -> NoReturn:
         self._note(kind, position, message)

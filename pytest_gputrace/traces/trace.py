@@ -10,6 +10,7 @@ from pytest_gputrace.traces.arguments import Source, arguments
 from pytest_gputrace.traces.blocks import Blocks
 from pytest_gputrace.traces.devices import Device, devices
 from pytest_gputrace.traces.opening import Opening
+from pytest_gputrace.traces.root import whole_number
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +34,8 @@ class Trace:
     for a Proton tree. ``base_time_ns`` is what times count from, None where the file does not say. ``problems`` are
     those of the text, the first of each kind, with its byte and event; events that stand before the first one that
     cannot be read are in ``events`` all the same. ``whole`` is whether the text was read to its end and nothing of it
-    is missing; ``size_bytes`` is how much text there is, inflated, as far as it was read.
+    is missing; ``size_bytes`` is how much text there is, inflated, as far as it was read; ``zipped`` is whether the file
+    is compressed by gzip, whatever its name says.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class Trace:
     problems: tuple[Problem, ...]
     whole: bool
     size_bytes: int
+    zipped: bool
     _source: Source = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -53,12 +56,12 @@ class Trace:
     @property
     def rank(self) -> int | None:
         """The rank that ``distributedInfo`` names; None where it names none."""
-        return _whole_number(self.metadata.get("distributedInfo"), "rank")
+        return whole_number(self.metadata, ("distributedInfo", "rank"))
 
     @property
     def world_size(self) -> int | None:
         """The number of ranks that ``distributedInfo`` names; None where it names none."""
-        return _whole_number(self.metadata.get("distributedInfo"), "world_size")
+        return whole_number(self.metadata, ("distributedInfo", "world_size"))
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -92,7 +95,8 @@ def open_trace(
     """
     path = Path(path)
     stamp = Source.stamp_of(path.stat())
-    opening = Opening(Blocks(path, max_bytes=max_bytes, progress=progress))
+    blocks = Blocks(path, max_bytes=max_bytes, progress=progress)
+    opening = Opening(blocks)
     opening.read()
     problems = tuple(opening.problems)
     return Trace(
@@ -104,15 +108,11 @@ def open_trace(
         problems=problems,
         whole=not any(problem.kind in _NOT_WHOLE for problem in problems),
         size_bytes=opening.size_bytes,
+        zipped=blocks.zipped,
         _source=Source(path, stamp, opening.runs, opening.records),
     )
 
 
 def _base(metadata: dict[str, Any]) -> int | None:
-    base = _whole_number(metadata, "baseTimeNanoseconds")
-    return _whole_number(metadata.get("viztracer_metadata"), "baseTimeNanoseconds") if base is None else base
-
-
-def _whole_number(owner: Any, key: str) -> int | None:
-    value = owner.get(key) if isinstance(owner, dict) else None
-    return value if type(value) is int else None
+    base = whole_number(metadata, ("baseTimeNanoseconds",))
+    return whole_number(metadata, ("viztracer_metadata", "baseTimeNanoseconds")) if base is None else base

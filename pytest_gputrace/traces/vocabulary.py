@@ -48,7 +48,7 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch\w*")
 _SYNCHRONISATION = re.compile(r"(?:cuda|cu|hip)\w*Synchronize\w*")
 _COLLECTIVE = re.compile(r"(?:nccl|rccl|msccl|mscclpp)", re.IGNORECASE)
 _HOST_COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc|xccl|nccl):\w+")
-_STEP = re.compile(r"ProfilerStep#(?P<number>\d+)")
+_STEP = re.compile(r"ProfilerStep#(?P<number>[0-9]{1,18})(?![0-9])")
 
 
 def of_category(columns: Columns, test: Callable[[str], bool]) -> NDArray[np.bool_]:

@@ -87,17 +87,17 @@ EXPECTED = {
         '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": key "External id" twice in one object; readers keep one of the values; write each key once',
     ),
     "duplicate_root_key": Expected(
-        "GT209", 'key "schemaVersion" twice in one object; readers keep one of the values; write each key once'
+        "GT209", "a key twice in one object; readers keep one of the values; write each key once"
     ),
     "stray_comma": Expected("GT201", '"ac2g": found "}," where a key in quotes must come; is there a comma too many?'),
     "stray_comma_in_list": Expected(
         "GT201",
-        'after event 34 ("Record Window End"): found "],"traceName": "rank" where a value must come; is there a comma too many?',
+        'after event 34 ("Record Window End"): found "]" where a value must come; is there a comma too many?',
     ),
     "missing_comma": Expected("GT201", 'after event 21 ("ac2g"): found "{" where "," or "]" must come'),
     "bare_na": Expected("GT201", '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": found "N/A" where a value must come'),
     "plus_sign": Expected("GT201", '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": found "+12.5" where a value must come'),
-    "python_spelling": Expected("GT201", "found \"'schemaVersion': 1, \" where a key in quotes must come"),
+    "python_spelling": Expected("GT201", "something else where a key in quotes must come"),
     "number_root": Expected(
         "GT215",
         'a number with no list of events; expected a list of objects with "name", or an object with "traceEvents"',
@@ -121,7 +121,7 @@ EXPECTED = {
     "nameless_event": Expected("GT315", 'a range (ph X) of "cpu_op" without a name'),
     "number_as_name": Expected("GT216", "'name' is int 17"),
     "text_as_time": Expected("GT216", "\"aten::mm\": 'ts' is str '5171577480671'"),
-    "list_as_arguments": Expected("GT216", "\"aten::mm\": 'args' is list ['External id', 1]"),
+    "list_as_arguments": Expected("GT216", "\"aten::mm\": 'args' is a list"),
     "nested_too_deep": Expected(
         "GT218", '"aten::mm": values nested 100004 deep; readers give up there; was a value written into itself?'
     ),
@@ -145,11 +145,11 @@ EXPECTED = {
     ),
     "trailing_nuls": Expected(
         "GT212",
-        'after event 34 ("Record Window End"): "\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000" after the end of the document; two writers? Each needs a file of its own',
+        'after event 34 ("Record Window End"): zero bytes after the end of the document; two writers? Each needs a file of its own',
     ),
     "leftover_end": Expected(
         "GT212",
-        'after event 34 ("Record Window End"): ""ts": 5171577480724." after the end of the document; two writers? Each needs a file of its own',
+        'after event 34 ("Record Window End"): something after the end of the document; two writers? Each needs a file of its own',
     ),
     "two_writers": Expected(
         "GT201", '"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": found "{" where a key in quotes must come'
@@ -297,6 +297,7 @@ EXPECTED = {
         "GT409", "VizTracer's buffer was full: the oldest events are lost; raise tracer_entries"
     ),
     "profiler_errors": Expected("GT410", 'the profiler logged 2 errors, see the list "ERROR" at the root'),
+    "repaired_file": Expected("GT411", "repaired: nobody knows how many events are missing, 1 places were changed"),
     "environment_inside": Expected(
         "GT601",
         "an environment of 5 variables is in the metadata, 1 named like a token or a password; remove it before you hand the file on",

@@ -53,7 +53,9 @@ def test_nothing_is_ever_overwritten(asked: dict[str, Any], capsys: pytest.Captu
     assert (Path("good.json").read_text(), asked) == ("[1]", {})
 
 
-@pytest.mark.parametrize(("path", "why"), [("gone.json", "there is no such file"), (".", "no regular file")])
+@pytest.mark.parametrize(
+    ("path", "why"), [("gone.json", "there is no such file"), (".", "a folder; one file at a time")]
+)
 def test_there_must_be_a_file(path: str, why: str, asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repair", path, "-o", "b.json"]) == 2
     assert capsys.readouterr().err == f"gputrace repair: {path}: {why}\n"

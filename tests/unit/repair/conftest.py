@@ -24,6 +24,7 @@ class Result:
     repaired: Repaired
     text: bytes
     root: Any
+    note: dict[str, Any] | None = None
 
     @property
     def events(self) -> list[Any]:
@@ -69,7 +70,12 @@ def _mend(
     root = json.loads(text.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
     assert "\\ud8" not in json.dumps(root, ensure_ascii=False)
     assert [problem for problem in open_trace(new).problems if problem.kind not in _LEFT] == []
+    note = root.pop("gputrace_repaired", None) if isinstance(root, dict) else None
+    if note is not None:
+        assert not repaired.clean
+        assert note["events_kept"] == repaired.events_kept
     result = Result(repaired, text, root)
+    result.note = note
     assert repaired.events_kept == len(result.events)
     return result
 

@@ -85,3 +85,22 @@ def test_a_second_list_of_events_in_one_document(mended: Callable[..., Any]) -> 
     assert result.root == json.loads(trace(0))
     assert "a second list of events" in result.repaired.lost[0]
     assert result.repaired.events_lost is None
+
+
+def test_the_new_file_says_what_was_done(mended: Callable[..., Any]) -> None:
+    cut = mended('{"traceEvents": [{"ph": "X", "name": "a"}, {"ph": "X", "na')
+    assert cut.note == {"events_kept": 1, "events_lost": None, "changes": 0}
+    changed = mended('{"traceEvents": [{"ph": "X", "name": "a", "args": {"x": NaN}}], "x": 1}')
+    assert changed.note == {"events_kept": 1, "events_lost": 0, "changes": 1}
+    left_out = mended('{"traceEvents": [{"ph": "X", "name": "a"}, 7], "x": {}}')
+    assert left_out.note == {"events_kept": 1, "events_lost": 1, "changes": 0}
+    assert mended('{"traceEvents": [{"ph": "X", "name": "a"}]}').note is None
+
+
+def test_what_was_said_before_is_not_said_twice(mended: Callable[..., Any]) -> None:
+    note = '"gputrace_repaired": {"events_kept": 1, "events_lost": 2, "changes": 3}'
+    for text in (
+        "{" + note + ', "traceEvents": [{"ph": "X", "name": "a"},]}',
+        '{"traceEvents": [{"ph": "X", "name": "a"},], ' + note + "}",
+    ):
+        assert mended(text).text.count(b"gputrace_repaired") == 1
