@@ -27,6 +27,7 @@ def codes(report: Report) -> list[str]:
 
 
 def ranks(folder: Path, count: int = 3) -> Path:
+    folder.mkdir(exist_ok=True)
     for rank in range(count):
         FakeTrace(rank=rank, world_size=count).write(folder / f"trace-rank{rank}.json")
     return folder
@@ -148,9 +149,18 @@ def test_a_gpu_is_expected_where_that_is_said(tmp_path: Path) -> None:
 
 
 def test_several_processes_find_the_same(tmp_path: Path) -> None:
-    spoil(ranks(tmp_path) / "trace-rank1.json")
-    (tmp_path / "x.json").write_text("{")
-    assert check([tmp_path], jobs=2) == check([tmp_path])
+    """In a process of their own: what starts them leaves a helper of Python's behind until it ends."""
+    spoil(ranks(tmp_path / "traces") / "trace-rank1.json")
+    (tmp_path / "traces" / "x.json").write_text("{")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pytest_gputrace import check\n"
+        "if __name__ == '__main__':\n"
+        "    assert check('traces', jobs=2) == check('traces')\n"
+        "    print(len(check('traces', jobs=2).files))\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("4\n", "")
 
 
 def test_progress_counts_files_and_bytes(tmp_path: Path) -> None:
