@@ -11,13 +11,15 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.table import median_ratio, show
+from pytest_gputrace.fakes import FakeTrace
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_RANKS = 1000
 
 _OURS = "from pytest_gputrace.cli import main; assert main(['check', path]) == 0, 'not clean'"
 _RIVALS = {
@@ -63,6 +65,52 @@ def main(count: int, size_mb: int = 100) -> None:
         print("\ncheck: left out, needs traces: a folder of real ones, named by GPUTRACE_TRACES", file=sys.stderr)
     for name in names:
         _compare(name, count)
+    if len(names) > 1:
+        _at_once(names * 2, count)
+    with tempfile.TemporaryDirectory() as folder:
+        _many_ranks(Path(folder), count)
+
+
+def _at_once(paths: list[str], count: int) -> None:
+    """Several files one after the other, and two at a time."""
+    folder = os.path.commonpath(paths)
+    pairs = []
+    for _ in range(count + 1):
+        both = [_seconds([*paths, "--jobs", str(jobs)]) for jobs in (2, 1)]
+        pairs.append((both[0], both[1]))
+    two, one = (statistics.median(pair[at] for pair in pairs[1:]) for at in (0, 1))
+    show(
+        f"{len(paths)} files of {os.path.getsize(paths[0]) / 1e6:.0f} MB in {os.path.basename(folder)}: one and two at a time",
+        ["", "time", "slower (median of pairs)"],
+        [["--jobs 2", f"{two:.2f} s", ""], ["--jobs 1", f"{one:.2f} s", f"{median_ratio(pairs[1:]):.2f}x"]],
+    )
+
+
+def _many_ranks(folder: Path, count: int) -> None:
+    """A thousand small files of one job, with the rules about sets."""
+    for rank in range(_RANKS):
+        FakeTrace(rank=rank, world_size=_RANKS).write(folder / f"trace-rank{rank}.json")
+    code = "for name in os.listdir(path): json.load(open(os.path.join(path, name), encoding='utf-8'))"
+    pairs = []
+    for _ in range(count + 1):
+        ours = _seconds([str(folder), "--expect-ranks", str(_RANKS)])
+        pairs.append((ours, _measure(sys.executable, "import json", code, folder).seconds))
+    ours, rival = (statistics.median(pair[at] for pair in pairs[1:]) for at in (0, 1))
+    show(
+        f"{_RANKS:,} ranks of one job, a small file each",
+        ["", "time", "slower than ours (median of pairs)"],
+        [
+            ["gputrace check", f"{ours:.2f} s", ""],
+            ["json.load of each", f"{rival:.2f} s", f"{median_ratio(pairs[1:]):.1f}x"],
+        ],
+    )
+
+
+def _seconds(arguments: list[str]) -> float:
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "pytest_gputrace", "check", *arguments]
+    subprocess.run(command, stdout=subprocess.DEVNULL, timeout=1800, check=True)
+    return time.perf_counter() - start
 
 
 def _compare(path: str, count: int) -> None:
