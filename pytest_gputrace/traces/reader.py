@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.traces.arguments import Runs
+from pytest_gputrace.traces.compiled import Scanned
 from pytest_gputrace.traces.judging import judge, stop_of
 from pytest_gputrace.traces.mending import items, lenient
 from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
@@ -22,6 +23,7 @@ from pytest_gputrace.traces.suspicion import Look
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytest_gputrace.traces.compiled import Scan
     from pytest_gputrace.traces.pieces import Run
     from pytest_gputrace.traces.records import Odd, Records
     from pytest_gputrace.traces.scanner import Kind
@@ -62,13 +64,14 @@ class Problems:
 class Reader:
     """Puts a trace together from its pieces, and judges each."""
 
-    def __init__(self, pieces: Pieces, records: Records) -> None:
+    def __init__(self, pieces: Pieces, records: Records, scan: Scan | None = None) -> None:
         self.problems = Problems()
         self.metadata: dict[str, Any] = {}
         self.runs = Runs()
         self._pieces = pieces
         self._records = records
         self._look = Look()
+        self._scan = scan
         self._last_name = ""
 
     @property
@@ -85,7 +88,7 @@ class Reader:
         if not self._pieces.is_list and stop_of(judge(head + b"[]}")) is not None:
             raise NoEvents(head)
         try:
-            for run in self._pieces.runs(self._records.decode):
+            for run in self._pieces.runs(self._records.decode, self._scan):
                 if not self._take(run):
                     break
             else:
@@ -100,6 +103,11 @@ class Reader:
     def _take(self, run: Run) -> bool:
         """Judge a run and add it to the columns; whether it can be read on."""
         records = run.records
+        if self._scan and isinstance(records, Scanned):  # nothing to judge
+            self.runs.add(self._count, run.byte, records.size)
+            self._records.builder.add_scanned(records, self._scan)
+            self._last_name = self._scan.text(records.last_name)
+            return True
         if records is None:
             found = self._strictly(run.text)
             if stop_of(found) is not None:
