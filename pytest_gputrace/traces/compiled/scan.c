@@ -107,10 +107,25 @@ static uint64_t hash_of(const byte *at, size_t size)
     return hash;
 }
 
+/* memcmp, for texts too short to be worth a call. */
+static int is_same(const byte *one, const byte *other, size_t size)
+{
+    if (size >= 8) {
+        for (; size > 8; one += 8, other += 8, size -= 8)
+            if (word_at(one) != word_at(other))
+                return 0;
+        return word_at(one + size - 8) == word_at(other + size - 8); /* reaches back into what was compared */
+    }
+    while (size--)
+        if (one[size] != other[size])
+            return 0;
+    return 1;
+}
+
 static int is_text(const Pool *pool, int32_t code, const byte *at, size_t size)
 {
     const Text *text = &pool->texts[code];
-    return text->size == size && memcmp(pool->bytes + text->start, at, size) == 0;
+    return text->size == size && is_same(pool->bytes + text->start, at, size);
 }
 
 /* Room for one more of what there are ``used`` of; NULL, and ``items`` as they were, where there is no memory. */
@@ -416,7 +431,7 @@ static int is_next(Reader *reader, int32_t code)
     const Text *text = &reader->context->pool.texts[code];
     if ((size_t)(reader->end - reader->at) <= text->size || reader->at[text->size] != '"')
         return 0;
-    if (memcmp(reader->at, reader->context->pool.bytes + text->start, text->size) != 0)
+    if (!is_same(reader->at, reader->context->pool.bytes + text->start, text->size))
         return 0;
     reader->at += text->size + 1;
     return 1;
@@ -436,67 +451,97 @@ static int text_code(Reader *reader, int32_t *code)
 typedef struct {
     const byte *start;
     size_t size;
-    uint64_t digits;  /* all of them as one number, where ``is_exact`` */
-    int scale;        /* times ten to the power of it */
+    uint64_t digits; /* all of them as one number, where ``is_exact`` */
+    int scale;       /* times ten to the power of it */
     int is_exact, is_negative, is_whole;
 } Number;
 
-static const byte *digits(Number *number, const byte *at, const byte *end, int *significant)
+/* Eight digits as a number, the first of them in the lowest byte; -1 where they are not all digits. */
+static int64_t eight_digits(uint64_t word)
 {
-    for (; at < end && *at >= '0' && *at <= '9'; at++) {
-        *significant += *significant || *at != '0';
-        number->digits = number->digits * 10 + (uint64_t)(*at - '0');
+    uint64_t values = word ^ (ONES * '0');
+    if ((values | (values + ONES * (0x7F - 9))) & HIGHS)
+        return -1;
+    values = values * 10 + (values >> 8); /* pairs, in every second byte */
+    values = ((values & UINT64_C(0x000000FF000000FF)) * (100 + (UINT64_C(1000000) << 32)) +
+              ((values >> 16) & UINT64_C(0x000000FF000000FF)) * (1 + (UINT64_C(10000) << 32))) >> 32;
+    return (int64_t)(uint32_t)values;
+}
+
+/* Go behind the digits from here on, and put them behind those of ``number``, which may be too many for it. */
+static const byte *digits(const byte *at, const byte *end, uint64_t *number)
+{
+    uint64_t value = *number;
+    int64_t eight;
+    while (end - at >= 8 && (eight = eight_digits(word_at(at))) >= 0) {
+        value = value * 100000000 + (uint64_t)eight;
+        at += 8;
     }
+    for (; at < end && (byte)(*at - '0') < 10; at++)
+        value = value * 10 + (byte)(*at - '0');
+    *number = value;
     return at;
+}
+
+/* How many digits there are from the first on that is not 0, a point left out. */
+static int significant(const byte *at, const byte *end)
+{
+    int count = 0;
+    for (; at < end; at++)
+        count += *at != '.' && (count || *at != '0');
+    return count;
+}
+
+/* The digits of an exponent, from behind its letter on. */
+static int exponent(const byte **place, const byte *end, int *scale)
+{
+    const byte *at = *place, *start;
+    uint64_t value = 0;
+    if (at == end)
+        return CUT;
+    int is_negative = *at == '-';
+    at += is_negative || *at == '+';
+    start = at;
+    at = digits(at, end, &value);
+    if (at == end)
+        return CUT;
+    if (at == start || at - start > MOST_EXPONENT_DIGITS)
+        return NOT_MINE;
+    *scale += is_negative ? -(int)value : (int)value;
+    *place = at;
+    return DONE;
 }
 
 static int number_token(Reader *reader, Number *number)
 {
-    const byte *at = reader->at, *end = reader->end, *start;
-    int significant = 0;
-    *number = (Number){.start = at, .is_whole = 1};
-    number->is_negative = *at == '-';
-    at += number->is_negative;
-    start = at;
-    at = digits(number, at, end, &significant);
+    const byte *at = reader->at, *end = reader->end;
+    uint64_t value = 0;
+    int scale = 0, is_whole = 1, is_negative = *at == '-';
+    const byte *start = at + is_negative;
+    at = digits(start, end, &value);
     if (at == end)
         return CUT;
     if (at == start || (*start == '0' && at - start > 1))
         return NOT_MINE;
     if (*at == '.') {
-        const byte *point = at;
-        number->is_whole = 0;
-        at = digits(number, at + 1, end, &significant);
+        const byte *fraction = at + 1;
+        at = digits(fraction, end, &value);
         if (at == end)
             return CUT;
-        if (at == point + 1)
+        if (at == fraction || at - fraction > MOST_DIGITS)
             return NOT_MINE;
-        if (at - start > MOST_DIGITS)
-            return NOT_MINE;
-        number->scale = -(int)(at - point - 1);
+        scale = -(int)(at - fraction);
+        is_whole = 0;
     }
     if (at - start > MOST_DIGITS)
         return NOT_MINE;
+    int is_exact = at - start <= EXACT_DIGITS || significant(start, at) <= EXACT_DIGITS;
     if ((*at | 0x20) == 'e') {
-        int exponent = 0, is_negative;
-        number->is_whole = 0;
-        if (++at == end)
-            return CUT;
-        is_negative = *at == '-';
-        at += is_negative || *at == '+';
-        for (start = at; at < end && *at >= '0' && *at <= '9'; at++) {
-            if (at - start == MOST_EXPONENT_DIGITS)
-                return NOT_MINE;
-            exponent = exponent * 10 + (*at - '0');
-        }
-        if (at == end)
-            return CUT;
-        if (at == start)
-            return NOT_MINE;
-        number->scale += is_negative ? -exponent : exponent;
+        at++;
+        is_whole = 0;
+        TRY(exponent(&at, end, &scale));
     }
-    number->is_exact = significant <= EXACT_DIGITS;
-    number->size = (size_t)(at - number->start);
+    *number = (Number){reader->at, (size_t)(at - reader->at), value, scale, is_exact, is_negative, is_whole};
     reader->at = at;
     return DONE;
 }
@@ -544,7 +589,7 @@ static int as_double(const Number *number, double *value)
         return NOT_MINE;
 #endif
     }
-    if (number->is_negative)
+    if (number->is_negative && !(number->is_whole && number->digits == 0)) /* the whole number -0 is 0 */
         *value = -*value;
     return DONE;
 }
