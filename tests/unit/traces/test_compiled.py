@@ -134,7 +134,7 @@ def test_times_are_those_that_python_reads(value: float, format_: str) -> None:
     assert scan is not None
     read = scan.events(f'{{"ph":"X","ts":{text}}}]'.encode(), is_last=True)
     if read is not None:
-        assert struct.pack("d", float(read.times[0][0])) == struct.pack("d", float(text))
+        assert struct.pack("d", float(read.times[0][0])) == struct.pack("d", float(json.loads(text)))
 
 
 @given(st.integers(0, 10**19 - 1), st.integers(-22, 22), st.booleans())
