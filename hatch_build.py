@@ -45,7 +45,9 @@ class CustomBuildHook(BuildHookInterface[Any]):
     def _compile(self, source: Path, library: Path) -> bool:
         compiler = shlex.split(os.environ.get("CC", "cc"))
         if shutil.which(compiler[0]) is None:
-            self.app.display_warning(f"no C compiler ({compiler[0]}): traces will be read by Python alone, at half the speed")
+            self.app.display_warning(
+                f"no C compiler ({compiler[0]}): traces will be read by Python alone, at half the speed"
+            )
             return False
         fresh = library.with_suffix(".new")
         # As a whole or not at all: a process may have the old one loaded.

@@ -85,17 +85,18 @@ class _Numbered:
         self._numbers: NDArray[np.int32] = np.empty(0, np.int32)
 
     def of(self, codes: NDArray[Any], scan: Scan) -> NDArray[np.int32]:
+        """The number of each text."""
         if len(self._numbers) < scan.count():
             more = np.full(2 * scan.count() - len(self._numbers), _NOT_NUMBERED, np.int32)
             self._numbers = np.concatenate([self._numbers, more])
-        numbers = self._numbers[codes]
+        numbers = self._numbers.take(codes)
         new = codes[numbers == _NOT_NUMBERED]
         if not len(new):
             return numbers
         appeared, first = np.unique(new, return_index=True)
         for code in appeared[np.argsort(first)].tolist():
             self._numbers[code] = self._table[scan.text(code)]
-        return self._numbers[codes]
+        return self._numbers.take(codes)
 
 
 _NOT_NUMBERED = -1
@@ -200,8 +201,9 @@ class EventBuilder:
             self._columns[key].add(self._numbers(fields[key]))
         self._add_arguments(fields["args"])
 
-    def add_scanned(self, scanned: Scanned, scan: Scan) -> None:
-        """Add a run of events that ``scan`` has put into columns."""
+    def add_scanned(self, scanned: Scanned) -> None:
+        """Add a run of events that are columns already."""
+        scan = scanned.scan
         self.count += scanned.count
         *numbered, numbered_ids = self._numbered
         for key, codes, numbers in zip(_TEXTS, scanned.texts, numbered, strict=True):

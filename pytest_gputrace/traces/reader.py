@@ -103,10 +103,10 @@ class Reader:
     def _take(self, run: Run) -> bool:
         """Judge a run and add it to the columns; whether it can be read on."""
         records = run.records
-        if self._scan and isinstance(records, Scanned):  # nothing to judge
+        if isinstance(records, Scanned):  # there is nothing to judge
             self.runs.add(self._count, run.byte, records.size)
-            self._records.builder.add_scanned(records, self._scan)
-            self._last_name = self._scan.text(records.last_name)
+            self._records.builder.add_scanned(records)
+            self._last_name = records.last_name
             return True
         if records is None:
             found = self._strictly(run.text)

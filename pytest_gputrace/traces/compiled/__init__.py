@@ -50,10 +50,11 @@ class _Rows(ctypes.Structure):
 class Scanned:
     """Some events in arrays, one for each column, which hold until the next scan.
 
-    A text is its code in the `Scan`; in a column of ``ids`` it is ``-2 - code``. The text of the events, without the
+    A text is its code in the scan; in a column of ``ids`` it is ``-2 - code``. The text of the events, without the
     list's brackets, has ``size`` bytes; ``ended`` is whether the list is closed behind them.
     """
 
+    scan: Scan
     texts: list[NDArray[np.int32]]
     times: list[NDArray[np.float64]]
     ids: list[NDArray[np.int64]]
@@ -66,9 +67,9 @@ class Scanned:
         return len(self.times[0])
 
     @property
-    def last_name(self) -> int:
-        """The code of the last event's name."""
-        return int(self.texts[-1][-1])
+    def last_name(self) -> str:
+        """The name of the last event."""
+        return self.scan.text(int(self.texts[-1][-1]))
 
 
 class Scan:
@@ -124,6 +125,7 @@ class Scan:
 
     def _scanned(self, count: int, size: int, *, ended: bool = False) -> Scanned:
         return Scanned(
+            self,
             [texts[:count] for texts in self._texts],
             [times[:count] for times in self._times],
             [ids[:count] for ids in self._ids],

@@ -96,9 +96,9 @@ def test_any_damage_is_the_same(document: Any, layout: Any, damages: Any, size: 
 
 
 scalars = st.sampled_from(
-    ["0", "-0", "-1", "-2", "7", "1.5", "-1.5", "1e3", "1E-3", "0.1", "9223372036854775807", "9223372036854775808"]
-    + ["-9223372036854775808", "1" * 30, "null", "true", '"7"', '"-5"', '"a"', '"\\u0061"', '""', "[1]", "{}", "01"]
-)
+    ["0", "-0", "-1", "-2", "7", "1.5", "-1.5", "1e3", "1E-3", "0.1", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775808", "1" * 30, "null", "true", '"7"', '"-5"', '"a"', '"\\u0061"', '""', "[1]", "{}", "01"]
+)  # fmt: skip
 odd_events = st.dictionaries(
     st.sampled_from(["ph", "cat", "name", "ts", "dur", "pid", "tid", "id", "bytes", "n\\u0061me", "é"]), scalars
 )
@@ -167,10 +167,10 @@ def test_ordinary_events_are_taken() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["01", "1.", ".5", "+1", "1e", "1e+", "--1", "-", "1e100", "9" * 201, "NaN", "Infinity", "-inf", "tru", "True", "truex"]
-    + ['"\t"', '"\\x"', '"\\u12g4"', '"\\ud800"', '"\\ud800\\n"', '"\\udc00"', '"\\ud800\\ud800"', '"C:\\temp"']
-    + ['{"a":1,"a":2}', '{"a":1,"b":2,"a":3}', '{"\\u0061":1}', "{,}", "[,]", "[1,]", '{"a":1,}', '{"a"}', '{"a":}', "{1:2}"]
-    + ["[" * 70 + "]" * 70, "1 2", "[1 2]", '"a" "b"', "'a'", "", "{", "[}", "// 1"],
+    ["01", "1.", ".5", "+1", "1e", "1e+", "--1", "-", "1e100", "9" * 201, "NaN", "Infinity", "-inf", "tru", "True", "truex",
+    '"\t"', '"\\x"', '"\\u12g4"', '"\\ud800"', '"\\ud800\\n"', '"\\udc00"', '"\\ud800\\ud800"', '"C:\\temp"',
+    '{"a":1,"a":2}', '{"a":1,"b":2,"a":3}', '{"\\u0061":1}', "{,}", "[,]", "[1,]", '{"a":1,}', '{"a"}', '{"a":}', "{1:2}",
+    "[" * 70 + "]" * 70, "1 2", "[1 2]", '"a" "b"', "'a'", "", "{", "[}", "// 1"],
 )  # fmt: skip
 def test_what_is_not_clean_is_left_alone(value: str) -> None:
     assert not takes('{"ph":"X","args":{"v":' + value + "}}")
@@ -179,8 +179,8 @@ def test_what_is_not_clean_is_left_alone(value: str) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [b"\xff", b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80"]
-    + [b"\xf5\x80\x80\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3(", b"\x00", b"\x1f"],
+    [b"\xff", b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80",
+    b"\xf5\x80\x80\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3(", b"\x00", b"\x1f"],
 )  # fmt: skip
 @pytest.mark.parametrize("before", range(9))
 def test_bytes_that_are_no_text_are_left_alone_wherever_they_are(raw: bytes, before: int) -> None:
@@ -194,7 +194,9 @@ def test_any_character_is_taken(text: str) -> None:
     assert takes(json.dumps({"name": "a", "args": {"v": text}}, ensure_ascii=False)) or ":\\" in json.dumps(text)
 
 
-@pytest.mark.parametrize("event", ["{}", '{"cat":"a"}', "1", "[]", '"a"', '{"ph":null}', '{"name":7}', '{"ph":"X","ts":"1"}'])
+@pytest.mark.parametrize(
+    "event", ["{}", '{"cat":"a"}', "1", "[]", '"a"', '{"ph":null}', '{"name":7}', '{"ph":"X","ts":"1"}']
+)
 def test_what_is_no_event_is_left_alone(event: str) -> None:
     assert not takes(event)
     assert not takes('{"ph":"X"},' + event)
