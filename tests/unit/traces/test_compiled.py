@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
@@ -12,26 +14,41 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from pytest_gputrace.traces import compiled, open_trace
-from tests.unit.traces.test_trace import REAL_TRACES, documents, layouts, runs_of, sizes, written
+from pytest_gputrace.traces import compiled, open_trace, pieces
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_gputrace.traces import Trace
+
+REAL = Path(os.environ.get("GPUTRACE_TRACES", Path(__file__).parents[4] / "shared" / "traces"))
+REAL_TRACES = sorted(path for path in REAL.glob("*") if ".json" in path.name or path.suffix == ".chrome_trace")
 
 pytestmark = pytest.mark.skipif(
     not compiled.is_available(), reason="needs compiled: the reader that is built where there is a C compiler"
 )
+
+
+@pytest.fixture(autouse=True)
+def wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUTRACE_PURE", raising=False)
+
+
 shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def both(path: Path, size: int = 1 << 18) -> tuple[Trace, Trace]:
-    with runs_of(size):
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "trace.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def both(path: Path, size: int) -> tuple[Trace, Trace]:
+    """The trace as it is read here, about ``size`` bytes at a time, and as Python alone reads it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "RUN_BYTES", size)
+        patch.setattr("pytest_gputrace.traces.blocks._BLOCK_BYTES", size)
         quick = open_trace(path)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("GPUTRACE_PURE", "1")
-            return quick, open_trace(path)
+        patch.setenv("GPUTRACE_PURE", "1")
+        return quick, open_trace(path)
 
 
 def content(trace: Trace) -> dict[str, Any]:
@@ -52,12 +69,16 @@ def assert_same(path: Path, size: int = 1 << 18) -> Trace:
     return quick
 
 
-def takes(text: str | bytes) -> bool:
-    """Whether the compiled reader takes these events for clean."""
+def scan_of() -> compiled.Scan:
     scan = compiled.scan()
     assert scan is not None
+    return scan
+
+
+def takes(text: str | bytes) -> bool:
+    """Whether the compiled reader takes these events for clean."""
     data = text if isinstance(text, bytes) else text.encode()
-    return scan.events(data + b"]", is_last=True) is not None
+    return scan_of().events(data + b"]", is_last=True) is not None
 
 
 @pytest.mark.skipif(not REAL_TRACES, reason="needs traces: a folder of real ones, named by GPUTRACE_TRACES")
@@ -65,6 +86,42 @@ def takes(text: str | bytes) -> bool:
 @pytest.mark.parametrize("size", [3000, 1 << 18])
 def test_a_real_trace_is_the_same(path: Path, size: int) -> None:
     assert_same(path, size)
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(
+    ["}, {", "},", "a\\b", '":', "]}", "é", "C:\temp"]
+)
+numbers = st.integers(-(2**70), 2**70) | st.integers(0, 99) | st.floats(-1e16, 1e16).map(lambda value: round(value, 3))
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+ids = st.integers(0, 2**62) | texts
+arguments = st.fixed_dictionaries(
+    {}, optional={"correlation": ids, "stream": values, "bytes": numbers, "x": values, "y": values}
+)
+events = st.fixed_dictionaries(
+    {"ph": st.sampled_from("XMsf"), "name": texts},
+    optional={
+        "cat": texts,
+        "ts": numbers,
+        "dur": numbers,
+        "pid": ids,
+        "tid": ids,
+        "id": ids,
+        "args": arguments,
+        "z": values,
+    },
+)
+surroundings = st.dictionaries(texts, values, max_size=2)
+documents = st.tuples(surroundings, st.lists(events, max_size=6), surroundings).map(
+    lambda parts: {**parts[0], "traceEvents": parts[1], **parts[2]}
+)
+sizes = st.sampled_from([40, 300, 1 << 18])
+layouts = st.sampled_from(
+    [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}, {"separators": (" , ", " : ")}]
+)
 
 
 @shared
@@ -130,9 +187,7 @@ def test_any_value_is_the_same(events: Any, end: str, size: int, tmp_path: Path)
 @example(9007199254740993.0, "%.3f")
 def test_times_are_those_that_python_reads(value: float, format_: str) -> None:
     text = format_ % value
-    scan = compiled.scan()
-    assert scan is not None
-    read = scan.events(f'{{"ph":"X","ts":{text}}}]'.encode(), is_last=True)
+    read = scan_of().events(f'{{"ph":"X","ts":{text}}}]'.encode(), is_last=True)
     if read is not None:
         assert struct.pack("d", float(read.times[0][0])) == struct.pack("d", float(json.loads(text)))
 
@@ -145,9 +200,7 @@ def test_times_are_those_that_python_reads(value: float, format_: str) -> None:
 @example(10**19 - 1, 19, False)
 def test_times_of_up_to_19_digits_are_read_here(digits: int, scale: int, is_negative: bool) -> None:
     text = f"{'-' * is_negative}{digits}e{scale}"
-    scan = compiled.scan()
-    assert scan is not None
-    read = scan.events(f'{{"ph":"X","ts":{text}}}]'.encode(), is_last=True)
+    read = scan_of().events(f'{{"ph":"X","ts":{text}}}]'.encode(), is_last=True)
     if digits <= 2**53 or abs(scale) <= 19:
         assert read is not None
     if read is not None:
