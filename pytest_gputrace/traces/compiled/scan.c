@@ -5,7 +5,7 @@
  * grammar of JSON (RFC 8259), UTF-8, no control character, no half surrogate, no escape that may be meant as a Windows
  * path, no number that a double may not hold, no key twice in an object, values of the types that the columns need.
  *
- * Plain C99 of the standard library; no state outside of a context, and a context is one file's.
+ * C99 as GCC and Clang compile it, and the standard library; no state outside of a context, which is one file's.
  */
 #include <float.h>
 #include <math.h>
@@ -16,11 +16,7 @@
 /* Told to Python, which loads no library of another version: change it with anything it calls or hands over. */
 #define VERSION 1
 
-#if defined(_WIN32)
-#define PUBLIC __declspec(dllexport)
-#else
 #define PUBLIC __attribute__((visibility("default")))
-#endif
 
 typedef unsigned char byte;
 
@@ -43,7 +39,7 @@ enum { NO_ID = -1, FIRST_TEXT_ID = -2 };
 #define LARGEST_TEXT ((int64_t)1 << 30)
 #define MOST_TEXTS ((int32_t)1 << 28)
 
-/* --- What Python hands over and gets back ------------------------------------------------------------------------ */
+/* --- What Python hands over and gets back ------------------------------------------------------------------------- */
 
 enum { TEXTS = 3, TIMES = 2, IDS = 8 };
 
@@ -189,7 +185,7 @@ static int32_t code_of(Pool *pool, const byte *at, size_t size)
     return pool->count++;
 }
 
-/* --- Keys: a tree of their combinations ---------------------------------------------------------------------------
+/* --- Keys: a tree of their combinations ---
  *
  * Millions of events have a few dozen combinations of keys. A node is what an object has had of keys so far, in order;
  * it was looked at once whether its last key is among those before. The way through the tree also tells which column a
@@ -197,7 +193,13 @@ static int32_t code_of(Pool *pool, const byte *at, size_t size)
  */
 
 enum { OF_EVENT, OF_ARGUMENTS, OF_OTHER, ROOTS };
-enum { NO_FIELD, TEXT_FIELD, TIME_FIELD = TEXT_FIELD + TEXTS, ID_FIELD = TIME_FIELD + TIMES, ARGS_FIELD = ID_FIELD + IDS };
+enum {
+    NO_FIELD,
+    TEXT_FIELD,
+    TIME_FIELD = TEXT_FIELD + TEXTS,
+    ID_FIELD = TIME_FIELD + TIMES,
+    ARGS_FIELD = ID_FIELD + IDS,
+};
 enum { CATEGORY_FIELD = TEXT_FIELD + 1, EVENT_IDS = 3 };
 
 /* In the order of the fields. */
@@ -269,7 +271,7 @@ static int32_t node_after(Context *context, int32_t from, int32_t key)
     return node;
 }
 
-/* --- Tokens --------------------------------------------------------------------------------------------------------- */
+/* --- Tokens ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     Context *context;
@@ -388,7 +390,8 @@ static int plain_bytes(uint64_t word)
 {
     uint64_t quotes = word ^ (ONES * '"'), slashes = word ^ (ONES * '\\');
     /* The lowest mark is right; above it a borrow may have set more. */
-    uint64_t marks = ((quotes - ONES) & ~quotes) | ((slashes - ONES) & ~slashes) | ((word - ONES * 0x20) & ~word) | word;
+    uint64_t marks = ((quotes - ONES) & ~quotes) | ((slashes - ONES) & ~slashes);
+    marks |= ((word - ONES * 0x20) & ~word) | word;
     marks &= HIGHS;
     return marks ? __builtin_ctzll(marks) / 8 : 8;
 }
@@ -546,7 +549,7 @@ static int number_token(Reader *reader, Number *number)
     return DONE;
 }
 
-/* --- Values ----------------------------------------------------------------------------------------------------------- */
+/* --- Values ------------------------------------------------------------------------------------------------------- */
 
 static const double POWERS[] = {
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
@@ -806,7 +809,7 @@ static int events(Reader *reader, const byte *text)
     }
 }
 
-/* --- What Python calls --------------------------------------------------------------------------------------------- */
+/* --- What Python calls -------------------------------------------------------------------------------------------- */
 
 PUBLIC int32_t gputrace_version(void);
 PUBLIC Context *gputrace_open(void);
@@ -848,7 +851,9 @@ Context *gputrace_open(void)
     return context;
 }
 
-/* Read events, as they stand in a list behind its bracket, up to the end of the text or of the list; 0 where all are clean. */
+/* Read events, as they stand in a list behind its bracket, up to the end of the text or of the list.
+ *
+ * 0 where all are clean; the last one may be cut, and is not counted then. */
 int32_t gputrace_scan(Context *context, const byte *text, int64_t size, Rows *rows)
 {
     rows->tight_end = rows->tight_count = rows->comma = rows->comma_count = rows->close_count = 0;
