@@ -17,6 +17,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pytest_gputrace.traces.compiled import Scan, Scanned
+
 __all__ = ["NO_ID", "Columns", "Event", "EventBuilder", "called", "from_any"]
 
 NO_ID = -1
@@ -73,6 +75,31 @@ class _Table(dict[Any, int]):
         for code in dict.fromkeys(letters):
             table[ord(code)] = self[code]
         return table[codes]
+
+
+class _Numbered:
+    """The numbers in a table of texts that have codes in a scan, given in order of appearance as the table's own are."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+        self._numbers: NDArray[np.int32] = np.empty(0, np.int32)
+
+    def of(self, codes: NDArray[Any], scan: Scan) -> NDArray[np.int32]:
+        """The number of each text."""
+        if len(self._numbers) < scan.count():
+            more = np.full(2 * scan.count() - len(self._numbers), _NOT_NUMBERED, np.int32)
+            self._numbers = np.concatenate([self._numbers, more])
+        numbers = self._numbers.take(codes)
+        new = codes[numbers == _NOT_NUMBERED]
+        if not len(new):
+            return numbers
+        appeared, first = np.unique(new, return_index=True)
+        for code in appeared[np.argsort(first)].tolist():
+            self._numbers[code] = self._table[scan.text(code)]
+        return self._numbers.take(codes)
+
+
+_NOT_NUMBERED = -1
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,6 +197,7 @@ class EventBuilder:
     def __init__(self) -> None:
         self._tables = [_Table() for _ in _TEXTS]
         self._ids = _Table()
+        self._numbered = [_Numbered(table) for table in (*self._tables, self._ids)]
         kinds = [(_TEXTS, np.int32), (_NUMBERS, np.float64), (_IDS, np.int64), (_ARGUMENTS, np.int64)]
         self._columns = {key: _Column(kind) for keys, kind in kinds for key in keys}
         self.count = 0
@@ -188,6 +216,21 @@ class EventBuilder:
         for key in _IDS:
             self._columns[key].add(self._numbers(fields[key]))
         self._add_arguments(fields["args"])
+
+    def add_scanned(self, scanned: Scanned) -> None:
+        """Add a run of events that are columns already."""
+        scan = scanned.scan
+        self.count += scanned.count
+        *numbered, numbered_ids = self._numbered
+        for key, codes, numbers in zip(_TEXTS, scanned.texts, numbered, strict=True):
+            self._columns[key].add(numbers.of(codes, scan))
+        for key, times in zip(_NUMBERS, scanned.times, strict=True):
+            self._columns[key].add(times)
+        for key, ids in zip((*_IDS, *_ARGUMENTS), scanned.ids, strict=True):
+            texts = np.flatnonzero(ids < NO_ID)
+            if len(texts):
+                ids[texts] = -2 - numbered_ids.of(-2 - ids[texts], scan).astype(np.int64)
+            self._columns[key].add(ids)
 
     def columns(self) -> Columns:
         """The columns of all runs."""

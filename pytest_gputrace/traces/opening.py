@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.traces.arguments import Runs
+from pytest_gputrace.traces.compiled import scan
 from pytest_gputrace.traces.formats import EXPECTED, format_of, of_first_item
 from pytest_gputrace.traces.hatchet import read_tree
 from pytest_gputrace.traces.judging import is_clean, judge
@@ -71,7 +72,7 @@ class Opening:
 
     def _list(self, known: Format | None) -> None:
         self.records = EventList() if known == "superbench" else ChromeRecords()
-        reader = Reader(self._pieces, self.records)
+        reader = Reader(self._pieces, self.records, None if known else scan())
         self.problems, self.runs = reader.problems, reader.runs
         reader.read()
         self.columns, self.metadata = self.records.columns(), reader.metadata

@@ -18,6 +18,8 @@ from pytest_gputrace.traces.skim import item_ends, list_of_events
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_gputrace.traces.compiled import Scan, Scanned
+
 __all__ = ["NoEvents", "Pieces", "Run", "Unreadable"]
 
 RUN_BYTES = 1 << 18
@@ -54,12 +56,13 @@ class Unreadable(Exception):  # noqa: N818  # a signal: the text is to be judged
 class Run:
     """Some whole events: their text without the list's brackets, where it begins, and the records in it.
 
-    ``records`` is None where they cannot be decoded as they are.
+    ``records`` is None where they cannot be decoded as they are, `Scanned` where the text is clean and they are columns
+    already.
     """
 
     text: bytes
     byte: int
-    records: list[Any] | None
+    records: list[Any] | Scanned | None
 
 
 class Pieces:
@@ -113,8 +116,10 @@ class Pieces:
         self.size_bytes = len(text)
         return text
 
-    def runs(self, decode: Callable[[bytes], list[Any]]) -> Iterator[Run]:
+    def runs(self, decode: Callable[[bytes], list[Any]], scan: Scan | None = None) -> Iterator[Run]:
         """The events, some at a time; ``decode`` gives the records of a JSON list, as far as msgspec can.
+
+        What ``scan`` takes is not decoded; it cuts the text as is done here.
 
         Raises:
             Unreadable: the grammar is broken, or the text ends in the middle of an event.
@@ -126,7 +131,11 @@ class Pieces:
                 if between:
                     raise self.unreadable()
                 break
-            run, ended = self._run(decode)
+            scanned = scan.events(self._buffer, is_last=not self._more) if scan else None
+            if scanned:
+                run, ended = Run(self._buffer[: scanned.size], self._byte, scanned), scanned.ended
+            else:
+                run, ended = self._run(decode)
             yield run
             self._drop(len(run.text))
             if ended or not self._buffer:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pytest_gputrace.traces.arguments import Runs
+from pytest_gputrace.traces.compiled import Scanned
 from pytest_gputrace.traces.judging import judge, stop_of
 from pytest_gputrace.traces.mending import items, lenient
 from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
@@ -24,6 +25,7 @@ from pytest_gputrace.traces.suspicion import Look
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytest_gputrace.traces.compiled import Scan
     from pytest_gputrace.traces.pieces import Run
     from pytest_gputrace.traces.records import Odd, Records
     from pytest_gputrace.traces.scanner import Kind
@@ -82,13 +84,14 @@ class Problems:
 class Reader:
     """Puts a trace together from its pieces, and judges each."""
 
-    def __init__(self, pieces: Pieces, records: Records) -> None:
+    def __init__(self, pieces: Pieces, records: Records, scan: Scan | None = None) -> None:
         self.problems = Problems()
         self.metadata: dict[str, Any] = {}
         self.runs = Runs()
         self._pieces = pieces
         self._records = records
         self._look = Look()
+        self._scan = scan
         self._named = _NOBODY
 
     @property
@@ -105,7 +108,7 @@ class Reader:
         if not self._pieces.is_list and stop_of(judge(head + b"[]}")) is not None:
             raise NoEvents(head)
         try:
-            for run in self._pieces.runs(self._records.decode):
+            for run in self._pieces.runs(self._records.decode, self._scan):
                 self._take(run)
             self._surroundings()
             return
@@ -122,6 +125,12 @@ class Reader:
             Unreadable: its grammar is broken.
         """
         records = run.records
+        if isinstance(records, Scanned):  # there is nothing to judge
+            if (named := records.last_named()) is not None:
+                self._named = _Named(self._count + named[0], named[1])
+            self.runs.add(self._count, run.byte, records.size)
+            self._records.builder.add_scanned(records)
+            return
         if records is None:
             found = self._strictly(run.text)
             if stop_of(found) is not None:

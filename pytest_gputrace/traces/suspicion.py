@@ -36,7 +36,7 @@ class Suspect(NamedTuple):
 class Look:
     """Looks over the events of one file, some at a time.
 
-    This is all that the reader asks of it: a faster one could stand here.
+    This is all that the reader asks of it. What `compiled` has found clean does not come here.
     """
 
     def __init__(self) -> None:
