@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import re
+import sys
 from typing import Any
 
 from pytest_gputrace.traces.skim import item_ends
