@@ -54,5 +54,16 @@ def _run(options: argparse.Namespace) -> int:
     lines.append(f"legacy file     {legacy_name(options.model, worker.local_rank)}")
     torch = package_version("torch") or "not installed: profiled() needs it, export_events() does not"
     lines.append(f"torch           {torch}")
+    lines.append(f"traces          {_reader()}")
     say("\n".join(lines))
     return 0
+
+
+def _reader() -> str:
+    from pytest_gputrace.traces.compiled import is_available
+
+    if os.environ.get("GPUTRACE_PURE") == "1":
+        return "read by Python alone, since GPUTRACE_PURE=1"
+    if is_available():
+        return "read by the compiled reader"
+    return "read by Python alone: there was no C compiler when the package was installed"

@@ -61,3 +61,20 @@ def test_doctor_names_what_disagrees(capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert main(["doctor"]) == 1
     assert "PROC_RANK=2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pure", "there", "line"),
+    [
+        ("1", True, "read by Python alone, since GPUTRACE_PURE=1"),
+        ("", True, "read by the compiled reader"),
+        ("", False, "read by Python alone: there was no C compiler when the package was installed"),
+    ],
+)
+def test_it_tells_how_traces_are_read(
+    pure: str, there: bool, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUTRACE_PURE", pure)
+    monkeypatch.setattr("pytest_gputrace.traces.compiled.is_available", lambda: there)
+    assert main(["doctor"]) == 0
+    assert f"traces          {line}\n" in capsys.readouterr().out
