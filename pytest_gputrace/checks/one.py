@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pytest_gputrace.checks import text
 from pytest_gputrace.checks.facts import FileFacts, gather, worker_of
 from pytest_gputrace.checks.outcome import FileReport
@@ -18,7 +20,6 @@ from pytest_gputrace.traces import open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pytest_gputrace.checks.rule import Rule, Settings
     from pytest_gputrace.checks.search import Found
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pytest_gputrace.traces import Trace
 
 __all__ = ["Checked", "check_one", "finding"]
-
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,16 @@ def check_one(found: Found, settings: Settings, progress: Callable[[int], None] 
     whose = claim(found.path)
     try:
         trace = open_trace(found.path, max_bytes=settings.max_bytes, progress=progress)
-        zipped = _is_zipped(found.path)
     except OSError as error:
         return unreadable(found, whose, f"cannot be read: {error.strerror or error}", settings)
-    view = View(trace)
-    facts = gather(view, whose, os.fspath(found.path))
-    looked = _text(trace, settings, zipped=zipped)
-    for code, rule in RULES.items():
-        if rule.look is not None and settings.wants(code):
-            looked[code] = rule.look(view, settings)
+    # Times as no clock has them overflow: rules say so, numpy need not.
+    with np.errstate(over="ignore", invalid="ignore"):
+        view = View(trace)
+        facts = gather(view, whose, os.fspath(found.path))
+        looked = _text(trace, settings)
+        for code, rule in RULES.items():
+            if rule.look is not None and settings.wants(code):
+                looked[code] = rule.look(view, settings)
     return Checked(_report(facts, trace.size_bytes, looked), facts)
 
 
@@ -84,12 +84,12 @@ def finding(rule: Rule, hit: Hit, facts: FileFacts | None = None) -> Finding:
     )
 
 
-def _text(trace: Trace, settings: Settings, *, zipped: bool) -> dict[str, Looked]:
+def _text(trace: Trace, settings: Settings) -> dict[str, Looked]:
     """What the rules about text saw: one text, if there is any."""
     there = 1 if trace.size_bytes else 0
     looked = {code: Looked(there) for code, rule in RULES.items() if not rule.look and not rule.compare}
     looked |= {code: Looked(1) for code in text.ALWAYS_CODES}
-    looked[text.GZIP_CODE] = Looked(int(zipped))
+    looked[text.GZIP_CODE] = Looked(int(trace.zipped))
     if settings.max_bytes is None:  # no limit, no rule
         del looked[text.LARGE_CODE]
     for problem in trace.problems:
@@ -119,8 +119,3 @@ def _report(facts: FileFacts, size_bytes: int, looked: dict[str, Looked]) -> Fil
         findings=tuple(finding(RULES[code], hit, facts) for code, saw in looked.items() for hit in saw.hits),
         looked_at={code: saw.at for code, saw in looked.items()},
     )
-
-
-def _is_zipped(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == _GZIP

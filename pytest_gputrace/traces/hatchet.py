@@ -231,14 +231,17 @@ def _where(node: _Node) -> str:
 def _noted(walk: _Walk, stop: int | None) -> list[Problem]:
     """The first note of each kind with how many more there are, of what stands before byte ``stop``."""
     found: dict[Kind, Problem] = {}
-    for note in sorted(walk.notes, key=lambda note: note.position):
+    end = len(
+        walk.text
+        if stop is None
+        else walk.text.encode("utf-8", "surrogateescape")[:stop].decode("utf-8", "surrogateescape")
+    )
+    for note in sorted((note for note in walk.notes if note.position < end), key=lambda note: note.position):
         if note.kind in found:
             first = found[note.kind]
             found[note.kind] = replace(first, more=first.more + 1)
             continue
         byte = len(walk.text[: note.position].encode("utf-8", "surrogateescape"))
-        if stop is not None and byte >= stop:
-            break
         where = "" if note.row is None else _where(walk.nodes[note.row])
         found[note.kind] = Problem(note.kind, note.message, byte, note.row, where)
     return list(found.values())

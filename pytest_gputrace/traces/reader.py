@@ -21,6 +21,7 @@ from pytest_gputrace.traces.pieces import NoEvents, Pieces, Unreadable
 from pytest_gputrace.traces.scanner import Problem
 from pytest_gputrace.traces.skim import item_ends
 from pytest_gputrace.traces.suspicion import Look
+from pytest_gputrace.traces.tally import COUNTED, tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +35,8 @@ __all__ = ["Problems", "Reader"]
 
 _WHERE = re.compile(r"event (?P<event>\d+)(?:, after event (?P<after>\d+))?|after event (?P<last>\d+)")
 _SHOWN = 80
+# After so many more of one kind they are counted only.
+_MANY = 100
 _ESCAPE = re.compile(r"\\(.)")
 _SPELLED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -75,6 +78,16 @@ class Problems:
             if first is not problem:
                 more = first.more + problem.more + 1
                 self._first[problem.kind] = replace(min(first, problem, key=lambda one: one.byte), more=more)
+
+    def count(self, text: bytes) -> bool:
+        """Count what is wrong with some events, where it is known well enough; false where it is not."""
+        many = {kind for kind in COUNTED & self._first.keys() if self._first[kind].more >= _MANY}
+        found = tally(text) if many else None
+        if found is None or not found.keys() <= many:
+            return False
+        for kind, count in found.items():
+            self._first[kind] = replace(self._first[kind], more=self._first[kind].more + count)
+        return True
 
     def pop(self, kind: Kind) -> Problem | None:
         """Take back what was noted of one kind."""
@@ -131,7 +144,9 @@ class Reader:
             self.runs.add(self._count, run.byte, records.size)
             self._records.builder.add_scanned(records)
             return
-        if records is None:
+        if records is None and self.problems.count(run.text):
+            records = items(run.text)
+        elif records is None:
             found = self._strictly(run.text)
             if stop_of(found) is not None:
                 raise self._pieces.unreadable()
@@ -143,9 +158,13 @@ class Reader:
 
     def _judge(self, run: Run, records: list[Any]) -> None:
         if any(map(_is_nameless, records)):  # what is no event is told by the strict reader alone
-            self._note(self._strictly(run.text), run.byte)
+            if not self.problems.count(run.text):
+                self._note(self._strictly(run.text), run.byte)
             return
-        for suspect in self._look.suspects(run.text, len(records)):
+        suspects = self._look.suspects(run.text, len(records))
+        if len(suspects) > _MANY and self.problems.count(run.text):
+            return
+        for suspect in suspects:
             named = self._last_named(records[: suspect.event])
             found = self._strictly(run.text[suspect.start : suspect.stop], named, ghost=self._count + suspect.event > 0)
             if found:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -286,3 +288,14 @@ def test_what_follows_the_last_step_needs_no_gpu(tmp_path: Path) -> None:
     assert codes(check(trace.write(tmp_path / "a.json"))) == []
     rest["dur"] = last["dur"]
     assert codes(check(trace.write(tmp_path / "a.json"))) == ["GT404"]
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    data = gzip.compress(FakeTrace().text().encode())
+    writer = threading.Thread(target=(tmp_path / "pipe.json").write_bytes, args=(data,))
+    writer.start()
+    [file] = check(tmp_path / "pipe.json").files
+    writer.join(10)
+    assert file.looked_at["GT213"] == 1
+    assert file.events == len(FakeTrace().events)

@@ -110,3 +110,63 @@ def test_what_follows_a_tree_is_found(tmp_path: Path) -> None:
     tree = '[{"frame": {"name": "ROOT", "type": "function"}, "metrics": {}}]'
     trace = open_trace(written(tmp_path, tree + ', "x": []'))
     assert [problem.kind for problem in trace.problems] == ["trailing"]
+
+
+NODE = '{"frame": {"name": "k", "type": "kernel"}, "metrics": {"count": 1}, "children": []}'
+TREE_OF = '{"frame": {"name": "ROOT", "type": "x"}, "metrics": {}, "children": [%s]}'
+
+
+@pytest.mark.parametrize(
+    ("rest", "kind", "message"),
+    [
+        ("[], {}", "root", "something else behind the tree"),
+        ("{}, {}", "root", "something else behind the tree"),
+        ("null", "root", "something else behind the tree"),
+        (f"{NODE}, {{}}", "root", "a second tree"),
+    ],
+)
+def test_what_is_no_map_of_devices_is_told(rest: str, kind: str, message: str, tmp_path: Path) -> None:
+    trace = open_trace(written(tmp_path, f"[{TREE_OF % NODE}, {rest}]"))
+    [problem] = trace.problems
+    assert (problem.kind, problem.event) == (kind, None)
+    assert message in problem.message
+    assert trace.events.names[:2] == ["ROOT", "k"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('{"name": "k", "type": "kernel"}', '"x"', "'frame' is str 'x'"),
+        ('"name": "k"', '"name": 7', "'name' is int 7"),
+        ('{"count": 1}', "[1]", "'metrics' is a list"),
+        ('"count": 1', '"count": "x"', "'count' is str 'x'"),
+        ('"count": 1', '"time (ns)": "12"', "'time (ns)' is str '12'"),
+        ("[]", "null", "'children' is null"),
+        ("[]", '{"a": []}', "'children' is an object"),
+    ],
+)
+def test_a_node_of_wrong_values_is_told_and_kept(old: str, new: str, message: str, tmp_path: Path) -> None:
+    children = ", ".join([NODE, NODE.replace(old, new), NODE])
+    text = f"[{TREE_OF % children}, {{}}]"
+    trace = open_trace(written(tmp_path, text))
+    [problem] = trace.problems
+    assert (problem.kind, problem.message, problem.event) == ("type", message, 2)
+    assert problem.byte == [place for place in range(len(text)) if text.startswith('{"frame"', place)][2]
+    assert len(trace.events) == 4
+
+
+def test_what_is_no_node_is_told_of_its_parent_and_the_nodes_are_kept(tmp_path: Path) -> None:
+    children = f'1, "x", null, {NODE}, {{}}'
+    text = f"[{TREE_OF % children}, {{}}]"
+    trace = open_trace(written(tmp_path, text))
+    [problem] = trace.problems
+    assert (problem.kind, problem.event, problem.where, problem.more) == ("event", 0, 'node 0 ("ROOT")', 3)
+    assert problem.byte == text.index('1, "x"')
+    assert [trace.events.names[row] for row in trace.events.name] == ["ROOT", "k", ""]
+
+
+def test_a_number_of_thousands_of_digits_ends_no_tree(tmp_path: Path) -> None:
+    children = ", ".join([NODE.replace(": 1}", ": " + "9" * 5000 + "}"), NODE])
+    trace = open_trace(written(tmp_path, f"[{TREE_OF % children}]"))
+    assert [(problem.kind, problem.event) for problem in trace.problems] == [("number", 1)]
+    assert len(trace.events) == 3
