@@ -71,7 +71,7 @@ def finding(rule: Rule, hit: Hit, facts: FileFacts | None = None) -> Finding:
     """A hit with everything needed to act on it."""
     worker = None if facts is None else facts.worker
     own_rank = worker.rank if worker is not None and worker.rank >= 0 else None
-    node = hit.node if facts is None else facts.claim.node or None
+    node = None if facts is None else facts.claim.node or None
     return Finding(
         code=rule.code,
         severity=hit.severity or rule.severity,

@@ -53,7 +53,6 @@ class Hit:
     byte: int | None = None
     file: str | None = None
     rank: int | None = None
-    node: str | None = None
     severity: Severity | None = None
 
 

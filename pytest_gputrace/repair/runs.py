@@ -11,6 +11,7 @@ import msgspec
 
 from pytest_gputrace.repair.values import NeedsMore
 from pytest_gputrace.traces.judging import judge
+from pytest_gputrace.traces.strict import DECODER
 from pytest_gputrace.traces.suspicion import Look
 
 if TYPE_CHECKING:
@@ -38,20 +39,6 @@ class _Event(msgspec.Struct, gc=False):
 
 
 _DECODER = msgspec.json.Decoder(list[_Event])
-
-
-def _refuse(token: str) -> Any:
-    raise ValueError(token)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
-    return value
-
-
-_STRICT = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
 
 
 class Runs:
@@ -116,7 +103,7 @@ def sound(text: str, place: int, *, whole: bool) -> tuple[dict[str, Any], int] |
     # A part first: what the parser raises counts the lines of all text that it was given.
     for part in (text[place : place + _USUAL], text[place:]):
         try:
-            value, end = _STRICT.raw_decode(part)
+            value, end = DECODER.raw_decode(part)
         except json.JSONDecodeError as error:
             if error.pos < len(part) - _NEAR_THE_END and not error.msg.startswith("Unterminated string"):
                 return None
@@ -138,6 +125,6 @@ def _is_sound(piece: bytes) -> bool:
     with contextlib.suppress(ValueError):
         text = piece.decode()
         if "\\u" in text:  # it was read as latin-1: a key that is escaped once and once is not was taken for two
-            _STRICT.decode(text)
+            DECODER.decode(text)
         return True
     return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_gputrace.traces.vocabulary import gpu_work, runtime_calls
+from pytest_gputrace.traces.vocabulary import runtime_calls
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["launch_rows"]
 
 
-def launch_rows(columns: Columns, work: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+def launch_rows(columns: Columns, work: NDArray[np.intp]) -> NDArray[np.intp]:
     """The row of the call that launched each event of ``work``, -1 where none did.
 
-    ``work`` holds rows, those of all GPU work when left out. A correlation id that several calls have launches
+    ``work`` holds rows. A correlation id that several calls have launches
     nothing, since nobody can tell which did.
     """
-    if work is None:
-        work = np.flatnonzero(gpu_work(columns))
     calls = np.flatnonzero(runtime_calls(columns) & (columns.correlation > 0))
     found = np.full(len(work), -1, np.intp)
     if not len(calls) or not len(work):

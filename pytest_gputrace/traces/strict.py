@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_gputrace.traces.scanner import ESCAPE, PATH, UNDECODABLE, Document, EventName, Problem, Scanner
 
-__all__ = ["Document", "EventName", "Problem", "parse"]
+__all__ = ["DECODER", "Document", "EventName", "Problem", "parse"]
 
 _MANY_DIGITS = re.compile(r"[0-9]{200}")
 _EXPONENT = re.compile(r"[eE]\+?[0-9]{3}")
@@ -52,7 +52,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
+DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
+"""Python's own, but that NaN, infinities and a key that comes twice are errors."""
 
 
 def _quickly(text: str) -> Document | None:
@@ -60,7 +61,7 @@ def _quickly(text: str) -> Document | None:
     if _is_suspect(text) or ("\\ud" in text.lower() and any(m["lone"] for m in ESCAPE.finditer(text))):
         return None
     try:
-        value = _DECODER.decode(text)
+        value = DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
     events = value.get("traceEvents") if isinstance(value, dict) else value

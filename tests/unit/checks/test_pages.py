@@ -122,3 +122,9 @@ def test_every_rule_has_a_page_with_its_name_and_severity() -> None:
 def test_there_is_no_other_page(code: str) -> None:
     with pytest.raises(KeyError):
         page(code)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_the_number_of_rules_is_told_as_it_is(name: str) -> None:
+    text = (TABLE.parents[2] / name).read_text(encoding="utf-8")
+    assert re.findall(r"(\d+) rules", text) == [str(len(RULES))]
