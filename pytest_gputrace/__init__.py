@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         GputraceError,
         IdentityError,
         LayoutError,
+        MergeError,
         MissingDependencyError,
         NamingError,
         PublishError,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pytest_gputrace.model import Capture, Finding, Severity, WorkerId
     from pytest_gputrace.naming import legacy_name, parse_name, qualified_name
     from pytest_gputrace.plugin.contract import ExporterContract, gputrace_checks
+    from pytest_gputrace.timeline.merge import merge
+    from pytest_gputrace.timeline.outcome import MergeResult
     from pytest_gputrace.traces.trace import Trace, open_trace
 
 _HOMES = {
@@ -51,6 +54,8 @@ _HOMES = {
     "Identity": "identity",
     "IdentityError": "errors",
     "LayoutError": "errors",
+    "MergeError": "errors",
+    "MergeResult": "timeline.outcome",
     "MissingDependencyError": "errors",
     "NamingError": "errors",
     "PublishError": "errors",
@@ -68,6 +73,7 @@ _HOMES = {
     "gputrace_checks": "plugin.contract",
     "identify": "identity",
     "legacy_name": "naming",
+    "merge": "timeline.merge",
     "open_trace": "traces.trace",
     "parse_name": "naming",
     "profiled": "export.profiled",
@@ -90,6 +96,8 @@ __all__ = [
     "Identity",
     "IdentityError",
     "LayoutError",
+    "MergeError",
+    "MergeResult",
     "MissingDependencyError",
     "NamingError",
     "PublishError",
@@ -107,6 +115,7 @@ __all__ = [
     "gputrace_checks",
     "identify",
     "legacy_name",
+    "merge",
     "open_trace",
     "parse_name",
     "profiled",

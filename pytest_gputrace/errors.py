@@ -14,6 +14,7 @@
     ├── ClusterError            simulated workers died, failed or did not come in time
     ├── ContractError           an exporter could not be held to the contract: no verdict
     │   └── DeclarationError    what was declared about it cannot be: an unknown check or capability
+    ├── MergeError              files cannot be one timeline: a rank is absent, double or corrupt, a time counts from nowhere
     ├── SelectionError          a code was selected or ignored that no rule has
     └── UnknownPathError        what was to be read does not exist
 
@@ -37,6 +38,7 @@ __all__ = [
     "GputraceError",
     "IdentityError",
     "LayoutError",
+    "MergeError",
     "MissingDependencyError",
     "NamingError",
     "PublishError",
@@ -150,6 +152,17 @@ class ContractError(GputraceError):
 
 class DeclarationError(ContractError):
     """A declaration names no check or capability there is, or lacks its reason."""
+
+
+class MergeError(GputraceError):
+    """Files cannot be put on one timeline; nothing was written, and what there was is untouched.
+
+    ``reasons`` holds each thing that is in the way, the message all of them.
+    """
+
+    def __init__(self, message: str, *, reasons: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
 
 
 class SelectionError(GputraceError):

@@ -14,15 +14,14 @@ from pytest_gputrace.checks.one import Checked, check_one, finding, unreadable
 from pytest_gputrace.checks.outcome import Progress, Report
 from pytest_gputrace.checks.rule import Settings
 from pytest_gputrace.checks.rules import RULES
-from pytest_gputrace.checks.search import search
-from pytest_gputrace.checks.workers import claim
+from pytest_gputrace.claims import claim
 from pytest_gputrace.errors import SelectionError
+from pytest_gputrace.traces.search import search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_gputrace.checks.outcome import Ignored
-    from pytest_gputrace.checks.search import Found
+    from pytest_gputrace.traces.search import Found, Ignored
 
 __all__ = ["check", "chosen_codes", "judge"]
 
@@ -43,7 +42,7 @@ def check(
     """Hold trace files to every rule, each by itself and all of them as a set.
 
     Args:
-        paths: a file or a folder, or several; see `pytest_gputrace.checks.search.search` for what of a folder is read.
+        paths: a file or a folder, or several; see `pytest_gputrace.traces.search.search` for what of a folder is read.
         select: codes of rules, their beginnings (``GT3``) or names, in a list or between commas; all when left out.
             What keeps a file from being read is told all the same.
         ignore: codes to leave out of these.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pytest_gputrace.checks.view import View
-    from pytest_gputrace.checks.workers import Claim
+    from pytest_gputrace.claims import Claim
 
 __all__ = ["FileFacts", "Worker", "gather"]
 

@@ -14,7 +14,7 @@ from pytest_gputrace.checks.outcome import FileReport
 from pytest_gputrace.checks.rule import Hit, Looked
 from pytest_gputrace.checks.rules import RULES
 from pytest_gputrace.checks.view import View
-from pytest_gputrace.checks.workers import claim
+from pytest_gputrace.claims import claim
 from pytest_gputrace.model import Finding
 from pytest_gputrace.traces import open_trace
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_gputrace.checks.rule import Rule, Settings
-    from pytest_gputrace.checks.search import Found
-    from pytest_gputrace.checks.workers import Claim
+    from pytest_gputrace.claims import Claim
     from pytest_gputrace.traces import Trace
+    from pytest_gputrace.traces.search import Found
 
 __all__ = ["Checked", "check_one", "finding"]
 

@@ -11,7 +11,9 @@ from pytest_gputrace.model import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FileReport", "Ignored", "Progress", "Report"]
+    from pytest_gputrace.traces.search import Ignored
+
+__all__ = ["FileReport", "Progress", "Report"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,6 @@ class FileReport:
     def not_checked(self) -> tuple[str, ...]:
         """The codes of the rules that found nothing to look at."""
         return tuple(code for code, count in self.looked_at.items() if not count)
-
-
-@dataclass(frozen=True)
-class Ignored:
-    """A file or folder that was passed over, and why."""
-
-    path: str
-    why: str
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.checks.search import search
 from pytest_gputrace.checks.text import CODES, UNREADABLE_CODE
 from pytest_gputrace.model import Capture, Finding, Mark, Severity
 from pytest_gputrace.naming import is_legacy_name
 from pytest_gputrace.traces.blocks import Blocks
+from pytest_gputrace.traces.search import search
 from pytest_gputrace.traces.strict import Document, EventName, Problem, parse
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Reading:
 
 
 def find(folder: Path) -> list[Path]:
-    """Every trace file below ``folder``, sorted; `pytest_gputrace.checks.search.search` says which those are."""
+    """Every trace file below ``folder``, sorted; `pytest_gputrace.traces.search.search` says which those are."""
     return [found.path for found in search([folder])[0]] if folder.exists() else []
 
 

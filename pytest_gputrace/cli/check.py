@@ -138,8 +138,8 @@ def _formatted(report: Report, format: str, *, colour: bool) -> str:
 
 
 def _nothing(report: Report, paths: list[str]) -> str:
-    from pytest_gputrace.checks.search import SUFFIXES
     from pytest_gputrace.report.findings import ignored_text
+    from pytest_gputrace.traces.search import SUFFIXES
 
     ignored = f"; ignored {ignored_text(report.ignored)}" if report.ignored else ", nor any other file"
     return f"no file in {', '.join(paths)} is called like a trace (*{', *'.join(SUFFIXES)}){ignored}"

@@ -21,7 +21,7 @@ class ReportFile:
     """
 
     def __init__(self, path: Path, paths: Iterable[str]) -> None:
-        from pytest_gputrace.checks.search import SUFFIXES
+        from pytest_gputrace.traces.search import SUFFIXES
 
         self._path = path
         for checked in map(Path, paths):

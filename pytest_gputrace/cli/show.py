@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_gputrace.checks.search import search
+    from pytest_gputrace.traces.search import search
 
     found, _ = search(options.paths)
     paths = [file.path for file in found]

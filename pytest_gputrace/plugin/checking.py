@@ -10,7 +10,6 @@ import pytest
 
 from pytest_gputrace.checks import captures
 from pytest_gputrace.checks.reading import find
-from pytest_gputrace.checks.search import Found
 from pytest_gputrace.checks.verdict import Check, nothing_looked_at
 from pytest_gputrace.errors import SelectionError
 from pytest_gputrace.fakes import Cluster, ClusterRun
@@ -18,6 +17,7 @@ from pytest_gputrace.fakes.snapshot import is_new
 from pytest_gputrace.model import Severity
 from pytest_gputrace.plugin.clusters import RecordedCluster
 from pytest_gputrace.plugin.evidence import read_all, writes_of_results, writes_of_run
+from pytest_gputrace.traces.search import Found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

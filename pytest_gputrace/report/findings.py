@@ -12,9 +12,10 @@ from pytest_gputrace.report.wording import count, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_gputrace.checks.outcome import Ignored, Report
+    from pytest_gputrace.checks.outcome import Report
     from pytest_gputrace.checks.rule import Rule
     from pytest_gputrace.model import Finding
+    from pytest_gputrace.traces.search import Ignored
 
 __all__ = ["as_text", "ignored_text", "label", "summary"]
 

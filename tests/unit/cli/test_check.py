@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gputrace.checks.outcome import FileReport, Ignored, Report
+from pytest_gputrace.checks.outcome import FileReport, Report
 from pytest_gputrace.cli import main
 from pytest_gputrace.errors import SelectionError, UnknownPathError
 from pytest_gputrace.model import Finding, Severity
+from pytest_gputrace.traces.search import Ignored
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Engine

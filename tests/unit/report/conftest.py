@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gputrace.checks.outcome import FileReport, Ignored, Report
+from pytest_gputrace.checks.outcome import FileReport, Report
 from pytest_gputrace.checks.rule import Rule
 from pytest_gputrace.model import Finding, Severity
+from pytest_gputrace.traces.search import Ignored
 
 
 @pytest.fixture

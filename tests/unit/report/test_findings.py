@@ -6,9 +6,10 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.checks.outcome import FileReport, Ignored, Report
+from pytest_gputrace.checks.outcome import FileReport, Report
 from pytest_gputrace.model import Finding, Severity
 from pytest_gputrace.report.findings import as_text
+from pytest_gputrace.traces.search import Ignored
 
 if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Rule

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from pytest_gputrace.checks.outcome import FileReport, Ignored, Report
+from pytest_gputrace.checks.outcome import FileReport, Report
 from pytest_gputrace.model import Finding, Severity
 from pytest_gputrace.report.jsonreport import as_json, strict_json
+from pytest_gputrace.traces.search import Ignored
 
 if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Rule

@@ -11,18 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.checks.outcome import Ignored
 from pytest_gputrace.errors import UnknownPathError
 from pytest_gputrace.publish import PRIVATE_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["NOT_TRACES", "SUFFIXES", "Found", "search"]
+__all__ = ["NOT_TRACES", "SUFFIXES", "Found", "Ignored", "search"]
 
 SUFFIXES = (".json", ".json.gz", ".chrome_trace", ".chrome_trace.gz", ".hatchet", ".hatchet.gz")
 NOT_TRACES = ("gputrace-test.json", "results.json")
 """Files that lie among traces and are none: the manifest of a test, and the result of a SuperBench run."""
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A file or folder that was passed over, and why."""
+
+    path: str
+    why: str
 
 
 @dataclass(frozen=True)

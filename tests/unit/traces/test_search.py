@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gputrace.checks.search import search
 from pytest_gputrace.errors import UnknownPathError
+from pytest_gputrace.traces.search import search
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gputrace.checks.workers import claim
+from pytest_gputrace.claims import claim
 from pytest_gputrace.model import WorkerId
 from pytest_gputrace.naming import qualified_name
 

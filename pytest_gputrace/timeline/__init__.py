@@ -1,0 +1,1 @@
+"""Many traces -> one timeline: every rank and every profiler on one axis of time."""
