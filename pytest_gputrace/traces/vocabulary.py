@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GPU_CATEGORIES",
+    "GPU_LANES",
+    "LAUNCH_FLOWS",
     "chosen",
     "collectives",
     "copies",
@@ -32,6 +34,7 @@ __all__ = [
     "named",
     "of_category",
     "of_phase",
+    "on_gpu",
     "operators",
     "runtime_calls",
     "scopes",
@@ -42,6 +45,12 @@ __all__ = [
 
 GPU_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 """Categories of what a GPU does, in small letters (files of 2021 write them with capitals)."""
+GPU_LANES = frozenset({
+    *GPU_CATEGORIES, "Kernel", "Memcpy", "Memset", "gpu_user_annotation", "cuda_sync", "cuda_event"
+})  # fmt: skip
+"""Categories, spelled as files spell them, of all that Kineto puts on the lanes of a GPU."""
+LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu"})
+"""Categories of the arrows from a launch to what it launched."""
 _RUNTIME = frozenset({"cuda_runtime", "cuda_driver", "runtime"})  # ROCm's calls have these too
 _LAUNCH = re.compile(r"(?:cuda|cu|hip)\w*Launch(?!HostFunc)\w*")
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch\w*")
@@ -74,6 +83,14 @@ def gpu_work(columns: Columns) -> NDArray[np.bool_]:
 def is_gpu(category: str) -> bool:
     """Whether a category is one of a GPU's lanes: work, or a range of the program as the GPU saw it."""
     return category.lower() in GPU_CATEGORIES or category == "gpu_user_annotation"
+
+
+def on_gpu(category: str, phase: str) -> bool:
+    """Whether Kineto puts such an event on the lanes of a GPU: its work, and the arrows that end there.
+
+    An arrow of a call that launched nothing ends on the host, though its category and phase are the same.
+    """
+    return category in GPU_LANES or (phase == "f" and category in LAUNCH_FLOWS)
 
 
 def kernels(columns: Columns) -> NDArray[np.bool_]:
