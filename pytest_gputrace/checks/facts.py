@@ -49,7 +49,7 @@ class Worker:
 class FileFacts:
     """One file among others.
 
-    ``worker`` is None where nothing tells it; ``identity`` is the path behind links; ``told_inside`` is the rank that the file itself tells. ``span_ns`` is from
+    ``worker`` is None where nothing tells it, and of a merged file, which is no rank; ``identity`` is the path behind links; ``told_inside`` is the rank that the file itself tells. ``span_ns`` is from
     the first event to the last since 1970, None where times count from nowhere known. ``gpu_steps`` holds how much GPU
     work each step has, ``collectives`` begin and end (ns since 1970) of each collective by process group and name.
     """
@@ -76,14 +76,14 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
     """The facts of one trace."""
     identity = os.path.realpath(path)
     trace = view.trace
-    told = trace.rank
+    told = None if view.merged else trace.rank
     done = view.successful_launches
     return FileFacts(
         path=path,
         claim=claim,
         format=trace.format,
         whole=view.whole,
-        worker=worker_of(claim, told),
+        worker=None if view.merged else worker_of(claim, told),
         identity=identity,
         told_inside=told,
         world_size=trace.world_size,

@@ -30,7 +30,7 @@ __all__ = [
 _TIMED = "XBEiInsftbePC"
 # A base that was added twice lies beyond it too.
 _YEAR_2080_US = 3_471_292_800e6
-_WITH_BASE = ("kineto", "proton", "viztracer")
+_WITH_BASE = ("kineto", "proton", "viztracer", "merged")
 # A process that profiles is older than this when its clock says anything at all.
 _A_MINUTE_US = 60e6
 
@@ -137,6 +137,7 @@ _BASES = {
     "kineto": "torch 2.6 and newer write it; was it trimmed?",
     "proton": "Proton writes it since triton 3.9",
     "viztracer": "write the report by VizTracer.save() in the process; the viztracer command leaves it out",
+    "merged": "gputrace merge writes it; was it trimmed?",
 }
 
 

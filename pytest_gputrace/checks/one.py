@@ -51,7 +51,7 @@ def check_one(found: Found, settings: Settings, progress: Callable[[int], None] 
         looked = _text(trace, settings)
         for code, rule in RULES.items():
             if rule.look is not None and settings.wants(code):
-                looked[code] = rule.look(view, settings)
+                looked[code] = Looked(0) if rule.one_rank and view.merged else rule.look(view, settings)
     return Checked(_report(facts, trace.size_bytes, looked), facts)
 
 

@@ -69,7 +69,8 @@ class Rule:
     """One rule: a stable code, a name, what a finding says in one line, and how much it weighs.
 
     ``look`` is at one trace, ``compare`` at the files of a set. Rules about the text of a file have neither: reading
-    finds what they name.
+    finds what they name. A ``one_rank`` rule reckons with one rank and one profiler, and looks at nothing of a merged
+    file: of several at once it would be wrong, or right about one of them only.
     """
 
     code: str
@@ -78,3 +79,4 @@ class Rule:
     severity: Severity
     look: Callable[[View, Settings], Looked] | None = None
     compare: Callable[[Sequence[FileFacts], Settings], Looked] | None = None
+    one_rank: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_gputrace.checks import causality, clocks, gpu, numbers, secrets, sets, streams, structure
 from pytest_gputrace.checks.rule import Rule
 from pytest_gputrace.model import Severity
@@ -38,30 +40,35 @@ _FILE = (
     Rule("GT302", "impossible-duration", "an event lasts longer than a day", _E, numbers.impossible_duration),
     Rule("GT303", "no-duration", "a range without a duration", _E, numbers.no_duration),
     Rule("GT304", "bad-time", "an event without a time, or at a negative one", _E, numbers.bad_time),
-    Rule("GT305", "no-timing-collected", "events at 0 that last 0, among others at real times", _E, numbers.no_timing),
-    Rule("GT306", "kernel-before-launch", "a kernel begins before its launch", _E, causality.kernel_before_launch),
     Rule("GT307", "nanoseconds-as-microseconds", "times beyond the year 2080", _E, numbers.nanoseconds),
     Rule("GT308", "stream-overlap", "work on one stream overlaps", _W, streams.stream_overlap),
     Rule("GT309", "missing-base", "times count from nowhere known", _W, numbers.missing_base),
-    Rule("GT310", "repeated-flow-start", "two arrows begin under one id", _W, structure.repeated_flow_start),
     Rule("GT311", "flow-ends-first", "an arrow ends before it begins", _W, structure.flow_ends_first),
     Rule("GT312", "odd-id", "an id that viewers misread, or that contradicts the arguments", _W, structure.odd_id),
     Rule("GT313", "unknown-phase", "an event of no known phase", _W, structure.unknown_phase),
     Rule("GT314", "open-range", "a range that begins and never ends", _W, structure.open_range),
     Rule("GT315", "no-name", "a range without a name", _W, structure.no_name),
-    Rule("GT401", "no-kernels", "kernels were launched, none was recorded", _E, gpu.no_kernels),
-    Rule("GT402", "no-gpu-work", "nothing of a GPU; an error with --expect-gpu", _I, gpu.no_gpu_work),
-    Rule("GT403", "launches-without-kernels", "most launches have no kernel", _W, gpu.launches_without_kernels),
-    Rule("GT404", "steps-without-gpu", "some steps have GPU work, others none", _W, gpu.steps_without_gpu),
-    Rule("GT405", "head-kernels-missing", "the first launches have no kernel", _W, gpu.head_kernels_missing),
+    Rule("GT316", "merged-file", "several traces as one; rules about one rank do not look", _I, structure.merged),
     Rule("GT406", "empty-tree", "a Proton tree of a root and nothing else", _E, gpu.empty_tree),
     Rule("GT407", "empty-trace", "no event that is work", _E, gpu.empty_trace),
-    Rule("GT408", "no-gpu-timing", "no GPU event lasts any time", _E, gpu.no_gpu_timing),
     Rule("GT409", "buffer-overflow", "the profiler's buffer was full", _W, gpu.buffer_overflow),
     Rule("GT410", "profiler-errors", "the profiler logged errors into the trace", _W, gpu.profiler_errors),
     Rule("GT411", "repaired-file", "the file was repaired, and events are missing", _W, gpu.repaired),
     Rule("GT601", "carries-environment", "an environment is in the trace", _W, secrets.carries_environment),
     Rule("GT602", "carries-source", "source code is in the trace", _W, secrets.carries_source),
+)
+
+# Correlation ids and steps are told apart within one rank only, and "some of the GPU is there" may be another rank's.
+_ONE_RANK = (
+    Rule("GT305", "no-timing-collected", "events at 0 that last 0, among others at real times", _E, numbers.no_timing),
+    Rule("GT306", "kernel-before-launch", "a kernel begins before its launch", _E, causality.kernel_before_launch),
+    Rule("GT310", "repeated-flow-start", "two arrows begin under one id", _W, structure.repeated_flow_start),
+    Rule("GT401", "no-kernels", "kernels were launched, none was recorded", _E, gpu.no_kernels),
+    Rule("GT402", "no-gpu-work", "nothing of a GPU; an error with --expect-gpu", _I, gpu.no_gpu_work),
+    Rule("GT403", "launches-without-kernels", "most launches have no kernel", _W, gpu.launches_without_kernels),
+    Rule("GT404", "steps-without-gpu", "some steps have GPU work, others none", _W, gpu.steps_without_gpu),
+    Rule("GT405", "head-kernels-missing", "the first launches have no kernel", _W, gpu.head_kernels_missing),
+    Rule("GT408", "no-gpu-timing", "no GPU event lasts any time", _E, gpu.no_gpu_timing),
 )
 
 _SET = (
@@ -89,4 +96,5 @@ _SET = (
     Rule("GT510", "mixed-jobs", "files of worlds of different sizes", _E, compare=sets.mixed_jobs),
 )
 
-RULES: dict[str, Rule] = {rule.code: rule for rule in sorted((*_TEXT, *_FILE, *_SET), key=lambda rule: rule.code)}
+_ALL = (*_TEXT, *_FILE, *(replace(rule, one_rank=True) for rule in _ONE_RANK), *_SET)
+RULES: dict[str, Rule] = {rule.code: rule for rule in sorted(_ALL, key=lambda rule: rule.code)}

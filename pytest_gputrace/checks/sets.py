@@ -260,8 +260,8 @@ def _uneven(
 
 
 def _groups(files: Sequence[FileFacts]) -> list[list[FileFacts]]:
-    """The files of each recording."""
-    own = _no_legacy_copies(files)
+    """The files of each recording; a merged one is all of its ranks, and none of them."""
+    own = [file for file in _no_legacy_copies(files) if file.format != "merged"]
     # A file of which nothing could be read belongs to those that are called as it is.
     formats = {file.claim.group: file.format for file in own if file.events}
     groups: dict[tuple[str, str], list[FileFacts]] = defaultdict(list)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_gputrace.checks.causality import PROTON_FLOW, launch_gaps
 from pytest_gputrace.checks.rule import Hit, Looked
-from pytest_gputrace.checks.words import more, shown
+from pytest_gputrace.checks.words import more, number, shown
 from pytest_gputrace.traces import vocabulary
 from pytest_gputrace.traces.columns import NO_ID
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.checks.rule import Settings
     from pytest_gputrace.checks.view import View
 
-__all__ = ["flow_ends_first", "no_name", "odd_id", "open_range", "repeated_flow_start", "unknown_phase"]
+__all__ = ["flow_ends_first", "merged", "no_name", "odd_id", "open_range", "repeated_flow_start", "unknown_phase"]
 
 _PHASES = frozenset("BEXIiCbneSTpFstfPNODMVvRc()")
 # Where kernels begin before their launch, so do their arrows; that is told once, by the rule about kernels.
@@ -141,6 +141,16 @@ def no_name(view: View, settings: Settings) -> Looked:
         what = f"a range (ph X) of {_category(view, int(rows[0]))} without a name{more(len(rows))}"
         looked.hits.append(Hit(what, int(rows[0])))
     return looked
+
+
+def merged(view: View, settings: Settings) -> Looked:
+    """GT316: several traces in one file. Not what is in it: rules about one rank, or one profiler, do not look at it."""
+    if not view.merged:
+        return Looked(0)
+    about = view.trace.metadata["gputrace_merge"]
+    inputs = about.get("inputs") if isinstance(about, dict) else None
+    of = number(len(inputs), "input") if isinstance(inputs, list) else "nobody knows what"
+    return Looked(1, [Hit(f"merged of {of}; the rules about one rank did not look; check the inputs")])
 
 
 def open_range(view: View, settings: Settings) -> Looked:

@@ -47,6 +47,11 @@ class View:
         return account if isinstance(account, dict) else None
 
     @property
+    def merged(self) -> bool:
+        """Whether this is several traces in one file, as `gputrace merge` writes them."""
+        return self.trace.format == "merged"
+
+    @property
     def whole(self) -> bool:
         """Whether all that was recorded is here: the text ends where it should, and no repair left events out."""
         return self.trace.whole and (self.repaired is None or self.repaired.get("events_lost") == 0)

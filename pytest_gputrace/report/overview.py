@@ -35,7 +35,8 @@ _NARROWEST = 60
 _SHORTEST_GAP_US = 0.1
 _FORMATS = {
     "kineto": "Kineto trace", "proton": "Proton trace", "proton-tree": "Proton tree", "viztracer": "VizTracer report",
-    "superbench": "SuperBench event list", "chrome": "Chrome trace", "unknown": "trace of no known format",
+    "superbench": "SuperBench event list", "merged": "merged timeline", "chrome": "Chrome trace",
+    "unknown": "trace of no known format",
 }  # fmt: skip
 _VERSIONS = {
     "cuda_runtime": "CUDA", "cuda_driver": "driver", "cupti": "CUPTI", "hip_runtime": "HIP", "hip_driver": "",
@@ -47,7 +48,7 @@ def lines(overview: Overview, *, width: int = 100) -> list[str]:
     """What a person reads first, no line longer than ``width``."""
     width = max(width, _NARROWEST)
     parts = [
-        [*_broken(overview), printable(overview.path), *_head(overview), *_gpus(overview), *_gaps(overview, width)]
+        [*_warned(overview), printable(overview.path), *_head(overview), *_gpus(overview), *_gaps(overview, width)]
     ]
     if overview.gpu_events or overview.format == "proton-tree":
         parts.append(_kernels(overview.kernels, width))
@@ -62,11 +63,14 @@ def data(overview: Overview) -> dict[str, Any]:
     return {"kind": "overview", **asdict(overview)}
 
 
-def _broken(overview: Overview) -> list[str]:
-    if not overview.broken:
-        return []
-    what = count(overview.problems, "problem") if overview.problems else "not read to its end"
-    return [f"BROKEN: {what}; below is what could be read. See: gputrace check {printable(overview.path)}"]
+def _warned(overview: Overview) -> list[str]:
+    told = []
+    if overview.broken:
+        what = count(overview.problems, "problem") if overview.problems else "not read to its end"
+        told.append(f"BROKEN: {what}; below is what could be read. See: gputrace check {printable(overview.path)}")
+    if overview.format == "merged":
+        told.append("MERGED: ranks and profilers are mixed below; for one of them, show the file it came from")
+    return told
 
 
 def _head(overview: Overview) -> list[str]:

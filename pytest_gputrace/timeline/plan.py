@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Clock", "Flows", "Id", "IdMap", "Plan", "Where"]
+__all__ = ["HEX_ID", "Clock", "Flows", "Id", "IdMap", "Plan", "Where"]
 
 Id: TypeAlias = "int | str | None"
 """A process or thread as it stands in a file; None where an event names none."""
 
-_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+HEX_ID = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+"""A text that viewers read as a number."""
 _PART_PER_TRILLION = 10**12
 
 
@@ -65,7 +66,7 @@ class IdMap:
         """The new id, a text where it was one."""
         if isinstance(old, int):
             return self.number(old)
-        return hex(self.number(int(old, 16))) if _HEX.fullmatch(old) else f"{self.prefix}{old}"
+        return hex(self.number(int(old, 16))) if HEX_ID.fullmatch(old) else f"{self.prefix}{old}"
 
 
 @dataclass(frozen=True)

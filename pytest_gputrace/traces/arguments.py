@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.traces.columns import Columns
     from pytest_gputrace.traces.records import Records
 
-__all__ = ["Runs", "Source", "arguments"]
+__all__ = ["RunText", "Runs", "Source", "arguments"]
 
 
 def _integers() -> array[int]:
@@ -86,7 +86,7 @@ def _of_tree(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tu
 def _of_runs(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     assert source.records is not None
     runs = source.runs
-    text = _Text(source)
+    text = RunText(source)
     for run, group in itertools.groupby(wanted, lambda row: bisect.bisect_right(runs.rows, row) - 1):
         records = _records(text.part(runs.starts[run], runs.sizes[run]))
         end = runs.rows[run + 1] if run + 1 < len(runs.rows) else len(columns)
@@ -100,7 +100,7 @@ def _of_runs(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tu
             yield row, source.records.arguments(record)
 
 
-class _Text:
+class RunText:
     """The text of a file, of which parts are taken from the front to the back."""
 
     def __init__(self, source: Source) -> None:

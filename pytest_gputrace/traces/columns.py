@@ -179,6 +179,10 @@ class _Column:
         """What was added."""
         return self._array[: self._count]
 
+    def clear(self) -> None:
+        """Start again, in the same memory."""
+        self._count = 0
+
 
 _SHOWN = 40
 _FIRST_SIZE = 1 << 12
@@ -195,9 +199,7 @@ class EventBuilder:
     """Takes runs of events and gives the columns of all of them."""
 
     def __init__(self) -> None:
-        self._tables = [_Table() for _ in _TEXTS]
-        self._ids = _Table()
-        self._numbered = [_Numbered(table) for table in (*self._tables, self._ids)]
+        self._new_tables()
         kinds = [(_TEXTS, np.int32), (_NUMBERS, np.float64), (_IDS, np.int64), (_ARGUMENTS, np.int64)]
         self._columns = {key: _Column(kind) for keys, kind in kinds for key in keys}
         self.count = 0
@@ -237,6 +239,14 @@ class EventBuilder:
         arrays = [column.values() for column in self._columns.values()]
         tables = [list(table) for table in self._tables]
         return Columns(*arrays, *tables, list(self._ids))  # type: ignore[arg-type, call-arg] # in the order of its fields
+
+    def _new_tables(self) -> None:
+        self._tables = [_Table() for _ in _TEXTS]
+        self._ids = _Table()
+        self._number_anew()
+
+    def _number_anew(self) -> None:
+        self._numbered = [_Numbered(table) for table in (*self._tables, self._ids)]
 
     def _add_arguments(self, values: list[Arguments | None]) -> None:
         """Most events have none of these arguments, and cost no more than the look that tells."""

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPECTED", "Format", "format_of", "of_first_item", "of_no_trace"]
 
-Format = Literal["kineto", "proton", "proton-tree", "viztracer", "superbench", "chrome", "unknown"]
+Format = Literal["kineto", "proton", "proton-tree", "viztracer", "superbench", "merged", "chrome", "unknown"]
+
+_MERGED_KEY = "gputrace_merge"
+"""The mark at the root of a timeline that `gputrace merge` wrote, whatever words its events have."""
 
 _KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "trace_id", "traceName"})
 _KINETO_CATEGORIES = frozenset({
@@ -89,6 +92,8 @@ def of_no_trace(text: bytes) -> str:
 
 def format_of(metadata: dict[str, Any], columns: Columns) -> Format:
     """The format of a Chrome trace, from what stands around its events and from their words."""
+    if _MERGED_KEY in metadata:
+        return "merged"
     categories = set(columns.categories)
     if "viztracer_metadata" in metadata:
         return "viztracer"

@@ -71,13 +71,16 @@ class Opening:
         self.problems.add(tree.problems)
 
     def _list(self, known: Format | None) -> None:
-        self.records = EventList() if known == "superbench" else ChromeRecords()
-        reader = Reader(self._pieces, self.records, None if known else scan())
+        reader = self._reader(known)
         self.problems, self.runs = reader.problems, reader.runs
         reader.read()
-        self.columns, self.metadata = self.records.columns(), reader.metadata
+        self.columns, self.metadata = reader.records.columns(), reader.metadata
         self.format = known or format_of(self.metadata, self.columns)
         self.problems.add(self._types())
+
+    def _reader(self, known: Format | None) -> Reader:
+        self.records = EventList() if known == "superbench" else ChromeRecords()
+        return Reader(self._pieces, self.records, None if known else scan())
 
     def _types(self) -> Iterator[Problem]:
         """What of the root should be a whole number, but is not. Its value may be anything, and is not shown."""

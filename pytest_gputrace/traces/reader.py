@@ -102,14 +102,14 @@ class Reader:
         self.metadata: dict[str, Any] = {}
         self.runs = Runs()
         self._pieces = pieces
-        self._records = records
+        self.records = records
         self._look = Look()
         self._scan = scan
         self._named = _NOBODY
 
     @property
     def _count(self) -> int:
-        return self._records.builder.count
+        return self.records.builder.count
 
     def read(self) -> None:
         """Read the events and what stands around them.
@@ -121,7 +121,7 @@ class Reader:
         if not self._pieces.is_list and stop_of(judge(head + b"[]}")) is not None:
             raise NoEvents(head)
         try:
-            for run in self._pieces.runs(self._records.decode, self._scan):
+            for run in self._pieces.runs(self.records.decode, self._scan):
                 self._take(run)
             self._surroundings()
             return
@@ -142,7 +142,7 @@ class Reader:
             if (named := records.last_named()) is not None:
                 self._named = _Named(self._count + named[0], named[1])
             self.runs.add(self._count, run.byte, records.size)
-            self._records.builder.add_scanned(records)
+            self.records.builder.add_scanned(records)
             return
         if records is None and self.problems.count(run.text):
             records = items(run.text)
@@ -216,7 +216,7 @@ class Reader:
 
     def _add(self, records: list[Any], text: bytes, byte: int) -> None:
         first, named = self._count, self._last_named(records)
-        odd = self._records.add(records)
+        odd = self.records.add(records)
         if odd:
             self._note_types(odd, records, text, byte, first)
         if records:

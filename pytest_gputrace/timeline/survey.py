@@ -1,0 +1,227 @@
+"""The first pass over one input: everything that must be known of a file before any other can be written beside it.
+
+The file is read strictly, run by run; what is kept does not grow with the number of its events.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_gputrace.timeline.collectives import CollectiveEnds
+from pytest_gputrace.timeline.exact import earliest_ns
+from pytest_gputrace.timeline.names import Names
+from pytest_gputrace.timeline.plan import HEX_ID, Flows
+from pytest_gputrace.traces.columns import NO_ID
+from pytest_gputrace.traces.root import member, whole_number
+from pytest_gputrace.traces.streaming import stream_trace
+from pytest_gputrace.traces.vocabulary import GPU_LANES, LAUNCH_FLOWS, chosen, of_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from pytest_gputrace.timeline.collectives import Gathered
+    from pytest_gputrace.timeline.plan import Id
+    from pytest_gputrace.traces.arguments import Source
+    from pytest_gputrace.traces.columns import Columns
+    from pytest_gputrace.traces.formats import Format
+    from pytest_gputrace.traces.scanner import Problem
+    from pytest_gputrace.traces.streaming import EventRun
+
+__all__ = ["FLOW_END", "ID_PHASES", "LINK_CATEGORY", "LINK_NAME", "ON_GPU", "ON_HOST", "Survey", "survey"]
+
+ON_HOST, ON_GPU, FLOW_END = range(3)
+"""The lanes an event can be on; where a launch's arrow ends is told by what else is on its thread."""
+ID_PHASES = "stfbneSTpFNOD"
+"""Phases whose ``id`` ties events together: arrows, asynchronous ranges, objects."""
+LINK_NAME, LINK_CATEGORY = "viztracer->proton", "tokenspeed.proton"
+"""An arrow that starts in a frame of VizTracer; its id is the ``scope_id`` of a scope of Proton."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,30}")
+# What a file cannot have wrong and be merged all the same: no event is lost by it, and it is not written again.
+_HARMLESS = frozenset({"path", "wrapping", "bom"})
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one file holds. ``problems`` are those for which it cannot be merged.
+
+    ``first_ns`` and ``last_ns`` are when its first event begins and its last one ends, by its own times in ns; None
+    where no event has a time. ``tracks`` are the process, the thread and the lane of every event but metadata.
+    ``ids`` are the smallest and the largest number that ties events together. ``links`` are the ids of `LINK_NAME`.
+    """
+
+    path: Path
+    format: Format
+    problems: tuple[Problem, ...]
+    source: Source
+    base_time_ns: int | None
+    rank: int | None
+    world_size: int | None
+    host: str
+    events: int
+    metadata: int
+    untimed: int
+    first_ns: int | None
+    last_ns: int | None
+    tracks: frozenset[tuple[Id, Id, int]]
+    names: Names
+    flows: Flows
+    ids: tuple[int, int] | None
+    links: frozenset[int]
+    collectives: Gathered | None
+    file_info: dict[str, Any] | None
+
+
+def survey(
+    path: Path, *, collectives: bool = False, sources: bool = False, progress: Callable[[int], None] | None = None
+) -> Survey:
+    """Read a file; with ``collectives`` note when they ended, with ``sources`` keep VizTracer's ``file_info``.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    seen = _Seen(collectives)
+    streamed = stream_trace(path, seen.look, progress=progress)
+    root = streamed.metadata
+    base = whole_number(root, ("baseTimeNanoseconds",))
+    host = member(root, ("host_name",))
+    file_info = root.get("file_info") if sources else None
+    return Survey(
+        path=path,
+        format=streamed.format,
+        problems=tuple(problem for problem in streamed.problems if problem.kind not in _HARMLESS),
+        source=streamed.source,
+        base_time_ns=whole_number(root, ("viztracer_metadata", "baseTimeNanoseconds")) if base is None else base,
+        rank=whole_number(root, ("distributedInfo", "rank")),
+        world_size=whole_number(root, ("distributedInfo", "world_size")),
+        host=host if isinstance(host, str) else "",
+        events=streamed.events - seen.metadata,
+        metadata=seen.metadata,
+        untimed=seen.untimed,
+        first_ns=seen.first_ns,
+        last_ns=seen.last_ns,
+        tracks=frozenset(seen.tracks),
+        names=seen.names,
+        flows=seen.flows,
+        ids=seen.ids,
+        links=frozenset(seen.links),
+        collectives=seen.collectives.gathered() if seen.collectives else None,
+        file_info=file_info if isinstance(file_info, dict) else None,
+    )
+
+
+class _Seen:
+    """What was seen of the events so far."""
+
+    def __init__(self, collectives: bool) -> None:
+        self.metadata = self.untimed = 0
+        self.first_ns: int | None = None
+        self.last_ns: int | None = None
+        self.tracks: set[tuple[Id, Id, int]] = set()
+        self.names = Names()
+        self.flows = Flows()
+        self.ids: tuple[int, int] | None = None
+        self.links: set[int] = set()
+        self.collectives = CollectiveEnds() if collectives else None
+        self._first_us = np.inf
+
+    def look(self, run: EventRun) -> None:
+        """Look at some more events."""
+        columns = run.columns
+        counts = dict(
+            zip(columns.phases, np.bincount(columns.phase, minlength=len(columns.phases)).tolist(), strict=True)
+        )
+        self.flows = self.flows.plus(Flows(counts.get("s", 0), counts.get("t", 0), counts.get("f", 0)))
+        events = None  # all of them
+        if counts.get("M"):
+            self.metadata += counts["M"]
+            self.names.read(run.text)
+            events = np.flatnonzero(columns.phase != columns.phases.index("M"))
+        self._times(run, events)
+        self._tracks(columns, events)
+        self._ids(run, counts)
+        if self.collectives is not None:
+            self.collectives.look(columns)
+
+    def _times(self, run: EventRun, events: NDArray[np.intp] | None) -> None:
+        ts_us, dur_us = run.columns.ts_us, run.columns.dur_us
+        if events is not None:
+            ts_us, dur_us = ts_us[events], dur_us[events]
+        if not len(ts_us):
+            return
+        first_us = np.fmin.reduce(ts_us)
+        if np.isnan(first_us):
+            self.untimed += len(ts_us)
+            return
+        self.untimed += int(np.isnan(ts_us).sum())
+        last_ns = int(np.fmax(np.fmax.reduce(ts_us), np.fmax.reduce(ts_us + dur_us)) * 1000)
+        self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
+        if first_us <= self._first_us:
+            # A double may stand for several times in the file, a nanosecond apart.
+            first_ns = earliest_ns(run.text, float(first_us))
+            self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
+            self._first_us = first_us
+
+    def _tracks(self, columns: Columns, events: NDArray[np.intp] | None) -> None:
+        on_gpu = chosen(columns.categories, columns.category, GPU_LANES.__contains__)
+        ends = chosen(columns.categories, columns.category, LAUNCH_FLOWS.__contains__) & of_phase(columns, "f")
+        lane = np.where(ends, FLOW_END, np.where(on_gpu, ON_GPU, ON_HOST))
+        rows = np.stack([columns.pid, columns.tid, lane], axis=1)
+        rows = rows if events is None else rows[events]
+        if not len(rows):
+            return
+        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+        for pid, tid, its_lane in set(map(tuple, rows[np.append(0, changes)].tolist())):
+            self.tracks.update((p, t, its_lane) for p in _ids_of(columns, pid) for t in _ids_of(columns, tid))
+
+    def _ids(self, run: EventRun, counts: dict[str, int]) -> None:
+        columns = run.columns
+        found: list[int] = []
+        if any(counts.get(phase) for phase in ID_PHASES):
+            flow = columns.flow[of_phase(columns, ID_PHASES)]
+            numbers = flow[
+                flow >= NO_ID
+            ]  # -1 is also what an event without an id has: then one number more is kept free
+            if len(numbers):
+                found += [int(numbers.min()), int(numbers.max())]
+            if len(numbers) < len(flow):
+                found += _numbers(columns.ids[-2 - code] for code in np.unique(flow[flow < NO_ID]).tolist())
+        if b'"id2"' in run.text or b'"bind_id"' in run.text:
+            from pytest_gputrace.timeline.otherids import other_ids
+
+            found += _numbers(other_ids(run.text))
+        if found:
+            self.ids = min(found + list(self.ids or ())), max(found + list(self.ids or ()))
+        if LINK_CATEGORY in columns.categories:
+            links = columns.flow[columns.where(phase="s", category=LINK_CATEGORY, name=LINK_NAME)]
+            self.links.update(links[links >= 0].tolist())
+
+
+def _ids_of(columns: Columns, number: int) -> list[Id]:
+    """What a number of a column may stand for: -1 is also an event that names none, a text also a number beyond 64 bits."""
+    if number == NO_ID:
+        return [None, -1]
+    if number > NO_ID:
+        return [number]
+    text = columns.ids[-2 - number]
+    return [text, int(text)] if _WHOLE.fullmatch(text) else [text]
+
+
+def _numbers(ids: Any) -> list[int]:
+    """The numbers that ids stand for, texts of other things left out."""
+    found = []
+    for each in ids:
+        if isinstance(each, int):
+            found.append(each)
+        elif HEX_ID.fullmatch(each):
+            found.append(int(each, 16))
+        elif _WHOLE.fullmatch(each):
+            found.append(int(each))
+    return found
