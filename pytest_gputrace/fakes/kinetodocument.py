@@ -1,11 +1,14 @@
 """What a few training steps on one rank leave in a Kineto trace of torch 2.13, as a document without any defect.
 
 Nothing is left to chance: the same rank and steps give the same events everywhere. Times are whole nanoseconds from the
-job's begin, equal on all ranks but for a delay of at most 9 us, so that the ranks of one job go together.
+job's begin, equal on all ranks but for a delay of at most 9 us, so that the ranks of one job go together. Only then is
+everything put on the node's own clock, which may be wrong.
 """
 
 from __future__ import annotations
 
+import itertools
+import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +16,8 @@ from pytest_gputrace.fakes.files import trace_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_gputrace.fakes.nodeclock import NodeClock
 
 __all__ = ["TraceVendor", "kineto_document"]
 
@@ -22,7 +27,7 @@ _FIRST_TS_NS = 5_171_577_480_660_661  # from the base to the job's begin
 _SLOT_NS, _MARGIN_NS = 40_000, 10_000
 _DELAY_NS = 1_250
 _FIRST_CORRELATION = 100
-_HOST_PID, _DEVICES = 4000, 8
+_DEVICES = 8
 _GPU_SORT_INDEX, _SPANS_SORT_INDEX = 5_000_000, 536_870_912
 
 _KERNELS = {
@@ -62,19 +67,24 @@ class _Rank:
     steps: int
     kernels_per_step: int
     first_step: int
+    max_pause_ns: int
+    pid: int
+    device: int
     host: list[dict[str, Any]] = field(default_factory=list)
     activities: list[dict[str, Any]] = field(default_factory=list)
     annotations: list[dict[str, Any]] = field(default_factory=list)
     last_correlation: int = _FIRST_CORRELATION
 
     def __post_init__(self) -> None:
-        self.pid = _HOST_PID + self.rank
-        self.device = self.rank % _DEVICES
         self.stream = _STREAM.get(self.vendor, 0)
         self.delay_ns = self.rank % _DEVICES * _DELAY_NS + self.rank // _DEVICES
         self.step_ns = (self.kernels_per_step + 1) * _SLOT_NS + 2 * _MARGIN_NS
-        self.first_ns = self.first_step * self.step_ns
-        self.end_ns = self.first_ns + self.steps * self.step_ns
+        last = self.first_step + self.steps
+        chance = random.Random(0)  # of all ranks alike
+        pauses = (chance.randrange(self.max_pause_ns + 1) for _ in range(last))
+        self.begins = [0, *itertools.accumulate(self.step_ns + pause for pause in pauses)]
+        self.first_ns = self.begins[self.first_step]
+        self.end_ns = self.begins[last - 1] + self.step_ns if self.steps else self.first_ns
 
     def ts(self, time_ns: int) -> float:
         return (_FIRST_TS_NS + self.delay_ns + time_ns) / 1000
@@ -92,7 +102,7 @@ class _Rank:
         return {**row, "args": {"External id": number + 1, "Record function id": 0, **args, "Ev Idx": number}}
 
     def _step(self, number: int) -> None:
-        start = number * self.step_ns
+        start = self.begins[number]
         self.host.append(self.on_host("user_annotation", f"ProfilerStep#{number}", start, self.step_ns - _MARGIN_NS))
         if self.vendor != "cpu":
             self._query(start + _MARGIN_NS // 2)
@@ -235,11 +245,16 @@ def kineto_document(
     kernels_per_step: int,
     base_time_ns: int,
     first_step: int,
+    max_pause_ns: int,
+    host: str,
+    pid: int,
+    device: int,
+    clock: NodeClock,
 ) -> dict[str, Any]:
     """The whole document, keys in torch's order."""
-    build = _Rank(vendor, rank, world_size, steps, kernels_per_step, first_step)
+    build = _Rank(vendor, rank, world_size, steps, kernels_per_step, first_step, max_pause_ns, pid, device)
     head = trace_dict([], vendor="cuda" if vendor == "cuda" else "hip", trace_name=f"rank{rank}.step{first_step}.json")
-    events = build.events()
+    events = clock.tells(build.events(), since_ns=_FIRST_TS_NS)
     document = {"schemaVersion": 1, "deviceProperties": []}
     if vendor != "cpu":
         document["deviceProperties"] = [{**head["deviceProperties"][0], "id": build.device}]
@@ -248,7 +263,7 @@ def kineto_document(
     if world_size > 1:
         document["distributedInfo"] = _distributed(vendor, rank, world_size)
     return {
-        **document, "host_name": "node0", "displayTimeUnit": "ms", "baseTimeNanoseconds": base_time_ns,
+        **document, "host_name": host, "displayTimeUnit": "ms", "baseTimeNanoseconds": base_time_ns,
         "traceEvents": events, "traceName": head["traceName"],
     }  # fmt: skip
 

@@ -5,18 +5,20 @@ Of the document only, keys in each writer's order; the layout of the text is wri
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["event_list_document", "proton_document", "proton_tree_document", "viztracer_document"]
 
 _STREAM_LANE = 200_000  # Proton's kernels have the thread 200000 + stream
-_VIZTRACER_PID = 4000
 _MONOTONIC_US = 2_900_000_000.0  # VizTracer counts from the machine's start; this one runs for 48 minutes
 _SOURCE = "def step(batch):\n    return sum(batch)\n"
 _KERNELS = ("matmul_kernel", "softmax_kernel")
 
 
-def proton_document(*, steps: int, kernels_per_step: int, base_time_ns: int) -> dict[str, Any]:
+def proton_document(*, steps: int, kernels_per_step: int, base_time_ns: int, first_scope_id: int) -> dict[str, Any]:
     """A Chrome trace of Proton 3.9: a scope a step, and below it one launch that starts all of the step's kernels.
 
     Proton repeats the begin of a launch's flow before each of its ends.
@@ -27,7 +29,8 @@ def proton_document(*, steps: int, kernels_per_step: int, base_time_ns: int) -> 
     step_us = 40.0 * kernels_per_step + 20.0
     for step in range(steps):
         start, stack = step * step_us, ["ROOT", f"step {step}"]
-        scopes.append(_proton_event("scope", f"step {step}", 0, start, step_us - 5.0, stack, scope_id=step + 1))
+        scope = _proton_event("scope", f"step {step}", 0, start, step_us - 5.0, stack, scope_id=first_scope_id + step)
+        scopes.append(scope)
         for number in range(kernels_per_step):
             name = _KERNELS[number % len(_KERNELS)]
             begin = start + 12.5 + 40.0 * number
@@ -75,15 +78,23 @@ def _node(name: str, children: list[Any], metrics: dict[str, Any]) -> dict[str, 
     return {"children": children, "frame": {"name": name, "type": "function"}, "metrics": metrics}
 
 
-def viztracer_document(*, steps: int, base_time_ns: int, sources: bool) -> dict[str, Any]:
-    """A report of VizTracer 1.1, saved in the process; with ``sources`` it holds the text of what was traced."""
-    place = {"pid": _VIZTRACER_PID, "tid": _VIZTRACER_PID}
+def viztracer_document(
+    *, steps: int, base_time_ns: int, sources: bool, pid: int, scope_ids: Sequence[int]
+) -> dict[str, Any]:
+    """A report of VizTracer 1.1, saved in the process; with ``sources`` it holds the text of what was traced.
+
+    Of the scope ids each begins an arrow within a step, 1.5 us after its begin.
+    """
+    place = {"pid": pid, "tid": pid}
     names = {"process_name": "MainProcess", "thread_name": "MainThread"}
     events: list[dict[str, Any]] = [{"ph": "M", **place, "name": key, "args": {"name": names[key]}} for key in names]
     for step in range(steps):
         start = _MONOTONIC_US + 50.0 * step
         for name, begin, dur in [("builtins.sum", start + 4.427, 21.5), ("step (train.py:1)", start, 32.125)]:
             events.append({**place, "ts": begin, "ph": "X", "dur": dur, "name": name, "cat": "FEE"})
+    for step, number in enumerate(scope_ids):
+        link = {"ph": "s", "id": number, "cat": "tokenspeed.proton", "name": "viztracer->proton"}
+        events.append({**place, "ts": _MONOTONIC_US + 50.0 * step + 1.5, **link})
     metadata = {"version": "1.1.1", "overflow": False, "baseTimeNanoseconds": base_time_ns}
     document: dict[str, Any] = {"traceEvents": events, "viztracer_metadata": metadata}
     if sources:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "Case", "Family", "Files", "Link", "Place", "TraceFault", "fault", "of_one", "of_set"]
 
-Family = Literal["text", "numbers", "gpu", "secrets", "set"]
+Family = Literal["text", "numbers", "gpu", "secrets", "set", "merge"]
 
 
 class Link(NamedTuple):

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["SECRET", "Place", "TraceFault", "trace_faults"]
 
 # Importing one puts its faults into ALL.
-for _module in ("charfaults", "shapefaults", "endfaults", "numberfaults", "idfaults", "gpufaults", "setfaults"):
+for _module in (
+    "charfaults", "shapefaults", "endfaults", "numberfaults", "idfaults", "gpufaults", "setfaults", "mergefaults",
+):  # fmt: skip
     importlib.import_module(f"pytest_gputrace.fakes.{_module}")
 
 trace_faults: Mapping[str, TraceFault] = MappingProxyType(
     {name: fault for family in get_args(Family) for name, fault in ALL.items() if fault.family == family}
 )
-"""The faults by name: of texts first, of sets last."""
+"""The faults by name: of texts first, of what is to be one timeline last."""

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["anchors"]
 
-# Times of torch before 2.4 are microseconds since 1970 themselves; no time since a boot or a base is as great.
+# Times of older releases of torch are microseconds since 1970 themselves; no time since a boot or a base is as great.
 _EPOCH_NS = 10**18
 _END_NS = 2**63
 _WRITES_ONE = {
-    "kineto": "torch writes one from 2.4 on",
+    "kineto": "torch 2.6 and later write one",
     "proton": "Triton's Proton writes one from 3.9 on (tokenspeed-proton from 3.8.10.post20260721 on)",
     "viztracer": "VizTracer writes one (1.0 and later) when the process itself calls VizTracer(...).save(); the viztracer command does not",
     "chrome": 'a Chrome trace tells it as "baseTimeNanoseconds" at its root',

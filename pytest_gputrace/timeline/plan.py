@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["HEX_ID", "Clock", "Flows", "Id", "IdMap", "Plan", "Where"]
+__all__ = ["HEX_ID", "Clock", "Flows", "Id", "IdMap", "Plan", "Where", "signed"]
 
 Id: TypeAlias = "int | str | None"
 """A process or thread as it stands in a file; None where an event names none."""
@@ -21,6 +21,11 @@ Id: TypeAlias = "int | str | None"
 HEX_ID = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 """A text that viewers read as a number."""
 _PART_PER_TRILLION = 10**12
+
+
+def signed(number: int) -> int:
+    """An id as the 64 bits with a sign that viewers keep of it."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 class Clock(NamedTuple):
@@ -60,6 +65,7 @@ class IdMap:
 
     def number(self, old: int) -> int:
         """The new number."""
+        old = signed(old)
         return old + self.add if self.known is None else int(np.searchsorted(self.known, old)) + self.add
 
     def of(self, old: int | str) -> int | str:
@@ -71,7 +77,9 @@ class IdMap:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of it for one input. ``tracks`` leads from a process, a thread and whether the event is one of a GPU's lanes
+    """All of it for one input.
+
+    ``tracks`` leads from a process, a thread and whether the event is one of a GPU's lanes
     (`pytest_gputrace.traces.vocabulary.on_gpu`) to where it goes.
     """
 

@@ -5,16 +5,19 @@ The file is read strictly, run by run; what is kept does not grow with the numbe
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from pytest_gputrace.timeline.collectives import CollectiveEnds
+from pytest_gputrace.timeline.eventids import ID_PHASES, other_ids
 from pytest_gputrace.timeline.exact import earliest_ns
 from pytest_gputrace.timeline.names import Names
-from pytest_gputrace.timeline.plan import HEX_ID, Flows
+from pytest_gputrace.timeline.plan import Flows
 from pytest_gputrace.traces.columns import NO_ID
 from pytest_gputrace.traces.root import member, whole_number
 from pytest_gputrace.traces.streaming import stream_trace
@@ -34,12 +37,10 @@ if TYPE_CHECKING:
     from pytest_gputrace.traces.scanner import Problem
     from pytest_gputrace.traces.streaming import EventRun
 
-__all__ = ["FLOW_END", "ID_PHASES", "LINK_CATEGORY", "LINK_NAME", "ON_GPU", "ON_HOST", "Survey", "survey"]
+__all__ = ["FLOW_END", "LINK_CATEGORY", "LINK_NAME", "ON_GPU", "ON_HOST", "Survey", "survey"]
 
 ON_HOST, ON_GPU, FLOW_END = range(3)
 """The lanes an event can be on; where a launch's arrow ends is told by what else is on its thread."""
-ID_PHASES = "stfbneSTpFNOD"
-"""Phases whose ``id`` ties events together: arrows, asynchronous ranges, objects."""
 LINK_NAME, LINK_CATEGORY = "viztracer->proton", "tokenspeed.proton"
 """An arrow that starts in a frame of VizTracer; its id is the ``scope_id`` of a scope of Proton."""
 
@@ -55,6 +56,7 @@ class Survey:
     ``first_ns`` and ``last_ns`` are when its first event begins and its last one ends, by its own times in ns; None
     where no event has a time. ``tracks`` are the process, the thread and the lane of every event but metadata.
     ``ids`` are the smallest and the largest number that ties events together. ``links`` are the ids of `LINK_NAME`.
+    ``groups`` are the ranks of each process group.
     """
 
     path: Path
@@ -76,6 +78,7 @@ class Survey:
     ids: tuple[int, int] | None
     links: frozenset[int]
     collectives: Gathered | None
+    groups: dict[str, str]
     file_info: dict[str, Any] | None
 
 
@@ -113,8 +116,16 @@ def survey(
         ids=seen.ids,
         links=frozenset(seen.links),
         collectives=seen.collectives.gathered() if seen.collectives else None,
+        groups=_groups(root) if collectives else {},
         file_info=file_info if isinstance(file_info, dict) else None,
     )
+
+
+def _groups(root: dict[str, Any]) -> dict[str, str]:
+    """Their ranks as text: a name alone may stand for another group on another rank."""
+    groups = member(root, ("distributedInfo", "pg_config"))
+    told = [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else []
+    return {str(each.get("pg_name")): str(each.get("ranks")) for each in told}
 
 
 class _Seen:
@@ -133,7 +144,11 @@ class _Seen:
         self._first_us = np.inf
 
     def look(self, run: EventRun) -> None:
-        """Look at some more events."""
+        """Look at some more events. What they hold that nobody can read is a problem of the file, and told as one."""
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            self._look(run)
+
+    def _look(self, run: EventRun) -> None:
         columns = run.columns
         counts = dict(
             zip(columns.phases, np.bincount(columns.phase, minlength=len(columns.phases)).tolist(), strict=True)
@@ -194,9 +209,7 @@ class _Seen:
             if len(numbers) < len(flow):
                 found += _numbers(columns.ids[-2 - code] for code in np.unique(flow[flow < NO_ID]).tolist())
         if b'"id2"' in run.text or b'"bind_id"' in run.text:
-            from pytest_gputrace.timeline.otherids import other_ids
-
-            found += _numbers(other_ids(run.text))
+            found += numbers(other_ids(run.text))
         if found:
             self.ids = min(found + list(self.ids or ())), max(found + list(self.ids or ()))
         if LINK_CATEGORY in columns.categories:
@@ -212,16 +225,3 @@ def _ids_of(columns: Columns, number: int) -> list[Id]:
         return [number]
     text = columns.ids[-2 - number]
     return [text, int(text)] if _WHOLE.fullmatch(text) else [text]
-
-
-def _numbers(ids: Any) -> list[int]:
-    """The numbers that ids stand for, texts of other things left out."""
-    found = []
-    for each in ids:
-        if isinstance(each, int):
-            found.append(each)
-        elif HEX_ID.fullmatch(each):
-            found.append(int(each, 16))
-        elif _WHOLE.fullmatch(each):
-            found.append(int(each))
-    return found

@@ -16,13 +16,13 @@ from pytest_gputrace.traces.mending import items
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_gputrace.traces.columns import Columns
     from pytest_gputrace.traces.records import Records
 
-__all__ = ["RunText", "Runs", "Source", "arguments"]
+__all__ = ["Runs", "Source", "arguments", "run_texts"]
 
 
 def _integers() -> array[int]:
@@ -73,6 +73,20 @@ def arguments(source: Source, columns: Columns, rows: Sequence[int]) -> Iterator
     return _of_tree(source, columns, wanted) if source.records is None else _of_runs(source, columns, wanted)
 
 
+def run_texts(source: Source, *, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """The text of each run of events, again.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file has changed since it was opened.
+    """
+    if source.stamp_of(source.path.stat()) != source.stamp:
+        raise source.changed()
+    text = _Text(source, progress)
+    for start, size in zip(source.runs.starts, source.runs.sizes, strict=True):
+        yield text.part(start, size)
+
+
 def _of_tree(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     if not wanted:
         return
@@ -86,7 +100,7 @@ def _of_tree(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tu
 def _of_runs(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     assert source.records is not None
     runs = source.runs
-    text = RunText(source)
+    text = _Text(source)
     for run, group in itertools.groupby(wanted, lambda row: bisect.bisect_right(runs.rows, row) - 1):
         records = _records(text.part(runs.starts[run], runs.sizes[run]))
         end = runs.rows[run + 1] if run + 1 < len(runs.rows) else len(columns)
@@ -100,12 +114,12 @@ def _of_runs(source: Source, columns: Columns, wanted: list[int]) -> Iterator[tu
             yield row, source.records.arguments(record)
 
 
-class RunText:
+class _Text:
     """The text of a file, of which parts are taken from the front to the back."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, progress: Callable[[int], None] | None = None) -> None:
         self._source = source
-        self._blocks = iter(Blocks(source.path))
+        self._blocks = iter(Blocks(source.path, progress=progress))
         self._start, self._held = 0, b""
 
     def part(self, start: int, size: int) -> bytes:

@@ -24,4 +24,4 @@ def test_an_example_says_what_it_does(example: str, tmp_path: Path, monkeypatch:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3

@@ -1,0 +1,130 @@
+"""``merge``: traces of many ranks and profilers -> one timeline. Reads every input twice, and holds none."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.errors import MergeError
+from pytest_gputrace.timeline.deciding import decide
+from pytest_gputrace.timeline.inputs import collect
+from pytest_gputrace.timeline.outcome import LeftOut
+from pytest_gputrace.timeline.output import write
+from pytest_gputrace.timeline.placing import lost, not_placeable
+from pytest_gputrace.timeline.survey import Survey, survey
+from pytest_gputrace.timeline.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_gputrace.timeline.inputs import Input
+    from pytest_gputrace.timeline.outcome import Align, MergeResult
+
+__all__ = ["merge"]
+
+
+def merge(
+    inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    ranks: Mapping[int, Iterable[str | os.PathLike[str]]] | None = None,
+    align: Align = "anchor",
+    assume_base: Mapping[str | os.PathLike[str], int] | None = None,
+    expect_ranks: int | None = None,
+    allow_missing: bool = False,
+    keep_source: bool = False,
+    force: bool = False,
+    jobs: int = 1,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> MergeResult:
+    """Write one trace from those of many ranks, nodes and profilers (Kineto, Proton, VizTracer), all on one axis of time.
+
+    Every event keeps its time since 1970; processes, threads and ids are numbered anew, so that no two inputs share one.
+    The result does not depend on the order of the inputs.
+
+    Args:
+        inputs: a file or a folder, or several; whose a file is, is told by what is inside, by its name and its folders.
+        output: the new file, compressed when its name ends with .gz.
+        ranks: more files, or folders, whose rank is said here.
+        align: ``anchor`` trusts the clock of each node; ``collectives`` moves the clocks of the nodes so that the
+            collectives of NCCL and RCCL end on all ranks together; ``first-event`` lets each file begin at one time.
+        assume_base: for files that do not say it, what their times count from: nanoseconds since 1970.
+        expect_ranks: how many ranks there must be; what the files say of their world when left out.
+        allow_missing: write what is there, though ranks are absent or their files cannot be read.
+        keep_source: keep the source code that VizTracer's reports hold.
+        force: replace ``output`` where it exists.
+        jobs: how many threads read and write; 0 for one a core.
+        progress: called now and then with how many bytes of how many are done, and what is being done.
+
+    Raises:
+        MergeError: the files cannot be one timeline. What is in the way is told, all of it at once.
+        UnknownPathError: an input does not exist.
+        PublishError: ``output`` cannot be written, or exists.
+    """
+    output = Path(output)
+    paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    given, left_out = collect(paths, ranks or {})
+    if any(os.path.realpath(each.path) == os.path.realpath(output) for each in given if each.named):
+        raise MergeError(
+            f"{output} is to be read and written", reasons=[f"{output}: it is to be read and to be written"]
+        )
+    given = [each for each in given if os.path.realpath(each.path) != os.path.realpath(output)]
+    watch = Watch([each.path for each in given], progress)
+    jobs = jobs or os.cpu_count() or 1
+    surveys, reasons = _surveys(given, left_out, watch, jobs, collectives=align == "collectives", sources=keep_source)
+    decision = decide(
+        surveys,
+        {each.path: each for each in given},
+        align=align,
+        assume_base=assume_base or {},
+        expect_ranks=expect_ranks,
+        allow_missing=allow_missing,
+    )
+    if not allow_missing:
+        decision.reasons.extend(reasons)
+    if decision.reasons:
+        raise _refused(decision.reasons)
+    return write(decision, output, left_out, force=force, jobs=jobs, watch=watch)
+
+
+def _surveys(
+    given: Sequence[Input], left_out: list[LeftOut], watch: Watch, jobs: int, *, collectives: bool, sources: bool
+) -> tuple[list[Survey], list[str]]:
+    """What the inputs hold, and of those that cannot be read, why; what has no place on a timeline is left out."""
+
+    def look(number: int) -> Survey | str:
+        path = given[number].path
+        try:
+            return survey(path, collectives=collectives, sources=sources, progress=watch.of(number, "reading"))
+        except OSError as error:
+            return f"{path}: cannot be read: {error.strerror or error}"
+
+    surveys: list[Survey] = []
+    reasons: list[str] = []
+    for each, found in zip(given, _each(look, len(given), jobs), strict=True):
+        why = "" if isinstance(found, str) else not_placeable(found, named=each.named)
+        reason = "" if why else found if isinstance(found, str) else lost(found)
+        if reason:
+            reasons.append(reason)
+        if why or reason:
+            left_out.append(LeftOut(each.path, why or reason.removeprefix(f"{each.path}: ")))
+        elif isinstance(found, Survey):
+            surveys.append(found)
+    return surveys, reasons
+
+
+def _each(look: Callable[[int], Survey | str], count: int, jobs: int) -> Iterable[Survey | str]:
+    if jobs == 1 or count < 2:
+        yield from map(look, range(count))
+        return
+    pool = ThreadPoolExecutor(min(jobs, count), "gputrace-survey")
+    try:
+        yield from pool.map(look, range(count))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _refused(reasons: Sequence[str]) -> MergeError:
+    return MergeError("not merged:\n" + "\n".join(f"  {reason}" for reason in reasons), reasons=reasons)
