@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_gputrace.claims import claim
@@ -20,6 +20,7 @@ from pytest_gputrace.timeline.workers import Told, assign, complete, order
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_gputrace.timeline.inputs import Input
     from pytest_gputrace.timeline.outcome import Align
@@ -169,7 +170,7 @@ def _odd_times(whose: Sequence[_Whose], begins: Mapping[int, int]) -> Iterator[s
         elif each.survey.untimed:
             yield f"{each.survey.path}: {each.survey.untimed:,} events have no time, and no place on the timeline"
     ordered = sorted(begins.items(), key=lambda item: item[1])
-    for (index, begin), (_, later) in zip(ordered, ordered[1:], strict=False):
+    for (index, begin), (_, later) in itertools.pairwise(ordered):
         if later - begin > _DAY_NS:
             days = (later - begin) / _DAY_NS
             yield f"{whose[index].survey.path} begins {days:,.1f} days before the others: is it of another run, or a clock wrong?"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_gputrace.timeline.plan import Flows
     from pytest_gputrace.traces.formats import Format
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -86,7 +87,7 @@ class _Writer:
         self._file.write(orjson.dumps(root)[:-1] + b',"traceEvents":[\n')
         between = b""
         for event in decision.tracks.metadata():
-            self._file.write(between + orjson.dumps(event))
+            self._file.write(between + json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode())
             between = _BETWEEN
 
     def copy(self, planned: Planned, watch: Watch, index: int) -> tuple[int, Flows]:

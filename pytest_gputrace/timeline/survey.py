@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from pytest_gputrace.timeline.collectives import CollectiveEnds
-from pytest_gputrace.timeline.eventids import ID_PHASES, other_ids
+from pytest_gputrace.timeline.eventids import ID_PHASES, numbers, other_ids
 from pytest_gputrace.timeline.exact import earliest_ns
 from pytest_gputrace.timeline.names import Names
 from pytest_gputrace.timeline.plan import Flows
@@ -201,13 +201,11 @@ class _Seen:
         found: list[int] = []
         if any(counts.get(phase) for phase in ID_PHASES):
             flow = columns.flow[of_phase(columns, ID_PHASES)]
-            numbers = flow[
-                flow >= NO_ID
-            ]  # -1 is also what an event without an id has: then one number more is kept free
-            if len(numbers):
-                found += [int(numbers.min()), int(numbers.max())]
-            if len(numbers) < len(flow):
-                found += _numbers(columns.ids[-2 - code] for code in np.unique(flow[flow < NO_ID]).tolist())
+            plain = flow[flow >= NO_ID]  # an event without an id has -1 too: then one number more is kept free
+            if len(plain):
+                found += [int(plain.min()), int(plain.max())]
+            if len(plain) < len(flow):
+                found += numbers(columns.ids[-2 - code] for code in np.unique(flow[flow < NO_ID]).tolist())
         if b'"id2"' in run.text or b'"bind_id"' in run.text:
             found += numbers(other_ids(run.text))
         if found:

@@ -77,7 +77,8 @@ class Tracks:
                 if tid in placed.order:
                     yield _event("thread_sort_index", placed.pid, number, sort_index=placed.order[tid])
             for other in placed.others:
-                yield _event(other.name, placed.pid, placed.tids.get(other.tid, placed.pid), **other.args)
+                tid = placed.tids.get(other.tid, placed.pid)
+                yield {"ph": "M", "name": other.name, "pid": placed.pid, "tid": tid, "args": other.args}
 
     def processes(self) -> int:
         """How many there are."""
@@ -169,5 +170,5 @@ def _order(tid: Id) -> tuple[int, int, str]:
     return (0, tid, "") if isinstance(tid, int) else (1, 0, tid)
 
 
-def _event(name: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
-    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": args}
+def _event(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
