@@ -17,6 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 FOLDER = "pytest_gputrace/traces/compiled"
+SOURCES = ("scan.c", "splice.c")
 FLAGS = ["-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
 # What such a wheel may be called here: it was not built to run on older systems, as those of PyPI must be.
 _NOT_HERE = ("manylinux", "musllinux")
@@ -30,7 +31,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         self._built = tempfile.TemporaryDirectory()
         root = Path(self.root) / FOLDER
         library = (root if version == "editable" else Path(self._built.name)) / "scan.so"
-        if os.environ.get("GPUTRACE_PURE") == "1" or not self._compile(root / "scan.c", library):
+        if os.environ.get("GPUTRACE_PURE") == "1" or not self._compile([root / name for name in SOURCES], library):
             return
         build_data["pure_python"] = False
         platform = next(tag for tag in platform_tags() if not tag.startswith(_NOT_HERE))
@@ -42,7 +43,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         """Remove what was built apart."""
         self._built.cleanup()
 
-    def _compile(self, source: Path, library: Path) -> bool:
+    def _compile(self, sources: list[Path], library: Path) -> bool:
         compiler = shlex.split(os.environ.get("CC", "cc"))
         if shutil.which(compiler[0]) is None:
             self.app.display_warning(
@@ -51,8 +52,9 @@ class CustomBuildHook(BuildHookInterface[Any]):
             return False
         fresh = library.with_suffix(".new")
         # As a whole or not at all: a process may have the old one loaded.
+        flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
         done = subprocess.run(
-            [*compiler, *FLAGS, *shlex.split(os.environ.get("CFLAGS", "")), "-o", str(fresh), str(source), "-lm"],
+            [*compiler, *flags, "-o", str(fresh), *map(str, sources), "-lm"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:

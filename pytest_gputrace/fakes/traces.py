@@ -202,6 +202,7 @@ def _check(where: str, steps: int, kernels_per_step: int, base_time_ns: int = 0)
 def _within(name: str, value: object, limit: int, *kinds: type) -> None:
     """Refuse what is no number, or too far from 0 (NaN, too)."""
     if isinstance(value, bool) or not isinstance(value, kinds):
-        raise TypeError(f"FakeTrace: {name}={value!r} must be a number, not a {type(value).__name__}")
+        accepted = "a number" if float in kinds else "a whole number"
+        raise TypeError(f"FakeTrace: {name}={value!r} must be {accepted}, not a {type(value).__name__}")
     if not -limit <= value <= limit:  # type: ignore[operator] # a number
         raise ValueError(f"FakeTrace: {name}={value!r} must be between -{limit} and {limit}")

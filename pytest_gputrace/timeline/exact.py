@@ -35,11 +35,8 @@ def earliest_ns(text: bytes, first_us: float) -> int:
 def _times(text: bytes) -> list[Decimal]:
     data = b"[" + text + b"]"
     try:
-        return [
-            Decimal(bytes(event.ts).decode())
-            for event in _TIMED.decode(data)
-            if event.ph != "M" and event.ts != b"null"
-        ]
+        texts = [bytes(event.ts) for event in _TIMED.decode(data) if event.ph != "M"]
+        return [Decimal(text.decode()) for text in texts if text != b"null"]
     except msgspec.ValidationError:  # a value of another type than is usual
         events: list[Any] = json.loads(data, parse_float=Decimal, parse_int=Decimal)
         return [event["ts"] for event in events if event.get("ph") != "M" and isinstance(event.get("ts"), Decimal)]

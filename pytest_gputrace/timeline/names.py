@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Names", "Other"]
 
-# A recorder writes a handful of them.
+# Those that are written anew, whatever they hold here.
+_OWN = frozenset({"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"})
+# A recorder writes a handful of others.
 _MOST_OTHERS = 1000
 
 
@@ -68,7 +70,7 @@ class Names:
             known.append(name)
         elif event.name == "thread_sort_index" and isinstance(order, int | float):
             self.thread_order[pid, tid] = order
-        elif event.name != "process_sort_index" and isinstance(event.name, str) and len(self.others) < _MOST_OTHERS:
+        elif isinstance(event.name, str) and event.name not in _OWN and len(self.others) < _MOST_OTHERS:
             self.others.append(Other(event.name, pid, tid, args))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 HOOK = ROOT / "hatch_build.py"
 FOLDER = "pytest_gputrace/traces/compiled"
+SOURCES = ["scan.c", "splice.c"]
 HAS_HATCHLING = importlib.util.find_spec("hatchling") is not None
 
 pytestmark = pytest.mark.skipif(not HAS_HATCHLING, reason="needs hatchling: it is not installed")
@@ -27,7 +28,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CC", "CFLAGS", "GPUTRACE_PURE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / FOLDER).mkdir(parents=True)
-    shutil.copy(ROOT / FOLDER / "scan.c", tmp_path / FOLDER)
+    for name in SOURCES:
+        shutil.copy(ROOT / FOLDER / name, tmp_path / FOLDER)
     return tmp_path
 
 
@@ -60,16 +62,18 @@ def test_the_library_goes_into_a_wheel_for_every_python_of_the_platform(
     assert data["tag"].startswith("py3-none-")
     [(place, library)] = data["force_include"].items()
     assert place == f"{FOLDER}/scan.so"
-    assert [path.name for path in (project / FOLDER).iterdir()] == ["scan.c"]
+    assert sorted(path.name for path in (project / FOLDER).iterdir()) == SOURCES
     (tmp_path / "loaded.so").write_bytes(library)
-    assert ctypes.CDLL(str(tmp_path / "loaded.so")).gputrace_version() > 0
+    loaded = ctypes.CDLL(str(tmp_path / "loaded.so"))
+    assert loaded.gputrace_version() > 0
+    assert loaded.gputrace_splice  # of the other source
 
 
 @needs_compiler
 def test_of_an_editable_install_the_library_is_beside_its_source(project: Path) -> None:
     data = built(project, "editable")
     assert data["force_include"] == {}
-    assert sorted(path.name for path in (project / FOLDER).iterdir()) == ["scan.c", "scan.so"]
+    assert sorted(path.name for path in (project / FOLDER).iterdir()) == ["scan.c", "scan.so", "splice.c"]
 
 
 @pytest.mark.parametrize(
@@ -87,4 +91,4 @@ def test_the_wheel_is_pure_where_nothing_can_or_may_be_compiled(
     monkeypatch.setenv(name, value)
     assert built(project, version) == {"pure_python": True, "force_include": {}}
     assert said in "".join(capfd.readouterr())
-    assert [path.name for path in (project / FOLDER).iterdir()] == ["scan.c"]
+    assert sorted(path.name for path in (project / FOLDER).iterdir()) == SOURCES

@@ -1,7 +1,7 @@
 """The compiled reader of ordinary events, where it is there: it only ever makes reading faster.
 
 `scan.c`, built beside this module when the package is, takes runs of events that are clean and ordinary; all others are
-read, and judged, by Python. ``GPUTRACE_PURE=1`` leaves it out.
+read, and judged, by Python. ``GPUTRACE_PURE=1`` leaves it out. The same library holds `splice.c`, for `splicing`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Scan", "Scanned", "is_available", "scan"]
+__all__ = ["Scan", "Scanned", "is_available", "library", "scan"]
 
 LIBRARY = Path(__file__).with_name("scan.so")
 # That of scan.c: what was built from another one is not used.
-_VERSION = 1
+_VERSION = 2
 _TEXTS, _TIMES, _IDS = 3, 2, 8
 # The shortest event that has a name is longer, so a text has no more events than this tells.
 _SHORTEST_EVENT = len('{"ph":""}')
@@ -144,8 +144,13 @@ def is_available() -> bool:
 
 def scan() -> Scan | None:
     """A scan for one file; None where there is none, or it is not wanted."""
-    library = None if os.environ.get("GPUTRACE_PURE") == "1" else _library()
-    return None if library is None else Scan(library)
+    compiled = library()
+    return None if compiled is None else Scan(compiled)
+
+
+def library() -> ctypes.CDLL | None:
+    """The library; None where there is none, or it is not wanted."""
+    return None if os.environ.get("GPUTRACE_PURE") == "1" else _library()
 
 
 @cache
@@ -164,4 +169,6 @@ def _library() -> ctypes.CDLL | None:
     library.gputrace_texts.argtypes = [pointer]
     library.gputrace_text.argtypes = [pointer, ctypes.c_int32, pointer]
     library.gputrace_text.restype = pointer
+    library.gputrace_splice_ready.argtypes = [pointer]
+    library.gputrace_splice.argtypes = [pointer, ctypes.c_char_p, number, ctypes.c_int32, pointer, number, pointer]
     return library

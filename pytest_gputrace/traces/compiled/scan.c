@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Told to Python, which loads no library of another version: change it with anything it calls or hands over. */
-#define VERSION 1
+#define VERSION 2
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -116,6 +116,72 @@ def test_later_steps_happen_later() -> None:
     assert first.document["trace_id"] != second.document["trace_id"]
 
 
+def test_pauses_are_irregular_and_equal_on_all_ranks() -> None:
+    job: dict[str, Any] = {"world_size": 2, "steps": 200, "kernels_per_step": 1, "max_pause_ns": 5_000_000}
+    ranks = [FakeTrace(rank=rank, **job) for rank in range(2)]
+    ends = [[round((row["ts"] + row["dur"]) * 1000) for row in collectives(trace)] for trace in ranks]
+    assert ends[0] == ends[1]
+    between = [after - before - 100_000 for before, after in itertools.pairwise(ends[0])]
+    assert len(set(between)) > 190, "no step is like another"
+    assert 0 <= min(between) < 500_000
+    assert 4_500_000 < max(between) <= 5_000_000
+    steps = of(ranks[0], "user_annotation")
+    assert {row["dur"] for row in steps if row["name"].startswith("ProfilerStep#")} == {90.0}
+    later = FakeTrace(rank=0, **{**job, "steps": 3}, first_step=197)
+    assert [row["ts"] for row in collectives(later)] == [row["ts"] for row in collectives(ranks[0])[197:]]
+
+
+def test_a_clock_that_is_wrong_moves_and_stretches_all_times() -> None:
+    job: dict[str, Any] = {"rank": 1, "world_size": 2, "steps": 50, "max_pause_ns": 40_000_000}
+    right = FakeTrace(**job)
+    wrong = FakeTrace(**job, clock_offset_ns=-1_000_000_007, clock_drift_ppm=40.0)
+    begin = 5_171_577_480_660_661
+
+    def told(time_ns: int) -> int:
+        return time_ns - 1_000_000_007 + round((time_ns - begin) * 40 / 10**6)
+
+    assert len(right.events) == len(wrong.events) > 500
+    stretched = 0
+    for row, other in zip(right.events, wrong.events, strict=True):
+        start, end = (round(time * 1000) for time in (row["ts"], row["ts"] + row.get("dur", 0)))
+        assert abs(round(other["ts"] * 1000) - told(start)) <= 1
+        if "dur" in row:
+            assert abs(round(other["dur"] * 1000) - (told(end) - told(start))) <= 1
+            stretched += other["dur"] != row["dur"]
+        assert {**row, "ts": 0, "dur": 0} == {**other, "ts": 0, "dur": 0}
+    assert stretched
+    assert {**right.document, "traceEvents": []} == {**wrong.document, "traceEvents": []}
+
+
+def test_a_clock_is_one_for_all_windows_of_a_job() -> None:
+    clock: dict[str, Any] = {"clock_offset_ns": 1_500_000_000, "clock_drift_ppm": -50.0, "max_pause_ns": 9_000_000}
+    whole, later = FakeTrace(steps=30, **clock), FakeTrace(steps=2, first_step=28, **clock)
+    name = "ProfilerStep#29"
+    assert whole.events[whole.index(name=name)]["ts"] == later.events[later.index(name=name)]["ts"]
+
+
+def test_ranks_of_two_nodes_may_share_process_and_device() -> None:
+    one, two = (FakeTrace(rank=rank, world_size=2, host=f"n{rank}", pid=17, device=0) for rank in range(2))
+    assert [trace.document["host_name"] for trace in (one, two)] == ["n0", "n1"]
+    for trace in (one, two):
+        assert {row["pid"] for row in trace.events} == {17, 0, "Spans", "Traces", ""}
+        assert {row["args"]["device"] for row in of(trace, *GPU)} == {0}
+        assert [each["id"] for each in trace.document["deviceProperties"]] == [0]
+
+
+def test_a_report_links_its_frames_to_scopes() -> None:
+    report, proton = FakeTrace.viztracer(steps=3, pid=17, scope_ids=(41, 42)), FakeTrace.proton(first_scope_id=41)
+    scopes = [row["args"]["scope_id"] for row in of(proton, "scope")]
+    links = of(report, "tokenspeed.proton")
+    assert [(row["ph"], row["name"], row["id"]) for row in links] == [("s", "viztracer->proton", id_) for id_ in scopes]
+    frames = [row for row in report.events if row["name"] == "step (train.py:1)"]
+    for link, frame in zip(links, frames, strict=False):
+        assert frame["ts"] < link["ts"] < frame["ts"] + frame["dur"]
+    assert {(row["pid"], row["tid"]) for row in report.events} == {(17, 17)}
+    with pytest.raises(ValueError, match="3 scope_ids for steps=2; one a step at most"):
+        FakeTrace.viztracer(steps=2, scope_ids=(1, 2, 3))
+
+
 def test_a_cpu_trace_knows_no_device() -> None:
     trace = FakeTrace("cpu", world_size=2)
     assert {row.get("cat") for row in trace.events} == {None, "user_annotation", "cpu_op", "fwdbwd", "Trace"}
@@ -169,8 +235,14 @@ def test_whatever_is_put_into_the_document_is_written() -> None:
         ({"rank": 2, "world_size": 2}, "rank=2 is outside a world of 2; give world_size=3"),
         ({"steps": -1}, "FakeTrace: steps=-1 must be at least 0"),
         ({"world_size": 0}, "FakeTrace: world_size=0 must be at least 1"),
+        ({"host": ""}, "FakeTrace: host is empty"),
+        ({"pid": -1}, "FakeTrace: pid=-1 must be at least 0"),
+        ({"max_pause_ns": -1}, "FakeTrace: max_pause_ns=-1 must be at least 0"),
+        ({"clock_offset_ns": -(10**14)}, "FakeTrace: clock_offset_ns=-10+ must be between -86400000000000 and 8640"),
+        ({"clock_offset_ns": 0.5}, "FakeTrace: clock_offset_ns=0.5 must be a whole number, not a float"),
+        ({"clock_drift_ppm": float("nan")}, "FakeTrace: clock_drift_ppm=nan must be between -1000 and 1000"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((ValueError, TypeError), match=said):
         FakeTrace(**given)
