@@ -1,10 +1,12 @@
 """Put a file on disk so that its final name only ever holds a complete one.
 
-Both kinds of file are written beside their target, under a short private name in the same folder, and brought to the
-disk (fsync) before they get their final name:
+Every kind of file is written beside its target, under a short private name in the same folder, and brought to the disk
+(fsync) before it gets its final name:
 
 * a **qualified** file is published without replacing anything: when the name is taken, the next attempt's name is;
-* the **legacy** file is replaced at once (``os.replace``), last write wins, as its consumers expect.
+* the **legacy** file is replaced at once (``os.replace``), last write wins, as its consumers expect;
+* a **new** file has the one name that the user gave: when that is taken, nothing is published;
+* a **forced** file replaces the file that the user named at once, and nothing but a file.
 
 A process killed at any moment leaves private files behind (``.gputrace-*``), never a cut file under a final name.
 This module must not know what the bytes mean.
@@ -22,15 +24,15 @@ import secrets
 import select
 import stat
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.errors import PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-__all__ = ["PRIVATE_PREFIX", "LegacyFile", "PrivateFile", "QualifiedFile"]
+__all__ = ["PRIVATE_PREFIX", "ForcedFile", "LegacyFile", "NewFile", "PrivateFile", "QualifiedFile"]
 
 PRIVATE_PREFIX = ".gputrace-"
 """What the name of every private file starts with; readers of a folder pass them over."""
@@ -42,6 +44,14 @@ _COPY_BYTES = 1 << 20
 _LINKS_REFUSED = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES, errno.EXDEV}
 # What fsync answers where there is nothing to bring to a disk: a pipe, a device, a folder of some network systems.
 _NOTHING_TO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EISDIR}
+_TAKEN = "it exists, and nothing is ever overwritten; choose another name"
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a symbolic link that came meanwhile",
+}
 
 
 class PrivateFile(abc.ABC):
@@ -55,7 +65,7 @@ class PrivateFile(abc.ABC):
         self.target = target
         self._fd: int | None = None
         with self._reported():
-            self._path, self._fd = _create_private(target.parent)
+            self._path, self._fd = _create_private(self._folder())
 
     def write(self, data: bytes) -> None:
         """Append ``data``, all of it."""
@@ -79,6 +89,10 @@ class PrivateFile(abc.ABC):
             self._close()
             with contextlib.suppress(OSError):
                 self._path.unlink()
+
+    def _folder(self) -> Path:
+        """Where the private file is created; an `OSError` where it can be told already that it will not be published."""
+        return self.target.parent
 
     @abc.abstractmethod
     def _place(self) -> Path:
@@ -181,6 +195,56 @@ class LegacyFile(PrivateFile):
         self._path.unlink()
 
 
+class NewFile(PrivateFile):
+    """A file of this name and no other: never replaces one, told at once where there is one already."""
+
+    def _folder(self) -> Path:
+        if os.path.lexists(self.target):
+            raise FileExistsError(_TAKEN)
+        return super()._folder()
+
+    def _place(self) -> Path:
+        try:
+            _publish_new(self._path, self.target)
+        except _ClaimedError:
+            raise
+        except FileExistsError:
+            raise FileExistsError(_TAKEN) from None
+        return self.target
+
+
+class ForcedFile(PrivateFile):
+    """Replaces the file of this name at once, where there is one, with its mode and, where allowed, its owner kept.
+
+    A symbolic link stays one: the file it leads to is replaced. What is no regular file is left alone.
+    """
+
+    def _folder(self) -> Path:
+        with contextlib.suppress(FileNotFoundError):
+            _refuse_other_kinds(os.stat(self.target))  # not of the real path: that of /dev/stdout may be no path at all
+        self._real = Path(os.path.realpath(self.target))
+        return self._real.parent
+
+    def _place(self) -> Path:
+        assert self._fd is not None
+        with contextlib.suppress(FileNotFoundError):
+            status = self._real.lstat()
+            _refuse_other_kinds(status)
+            _take_over(self._fd, status)
+        os.replace(self._path, self._real)
+        return self._real
+
+
+class _ClaimedError(FileExistsError):
+    """The name is about to be taken by another writer, or was when that was killed."""
+
+
+def _refuse_other_kinds(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+        raise FileExistsError(f"it is {kind}, and nothing but a file is replaced; choose another name")
+
+
 def _shown(path: Path) -> str:
     """``path`` for a message: printable, and not longer than a line or two."""
     text = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
@@ -234,11 +298,14 @@ def _rename_new(private: Path, path: Path) -> None:
 
     The name is claimed first, by creating a file exclusively. The claim has a private name of its own: claiming the
     final name itself would leave an empty file there if the process were killed before the rename. A claim left by a
-    killed process costs the next writer one attempt, nothing else.
+    killed process costs the next writer one attempt, nothing else; a writer that has but one is told of the claim.
     """
     digest = base64.b32encode(hashlib.sha256(os.fsencode(path.name)).digest()[:10]).decode("ascii").lower()
     claim = path.with_name(f"{PRIVATE_PREFIX}{digest}.claim")
-    os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    try:
+        os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        raise _ClaimedError(f"another writer claims its name; if none is at work, remove {claim.name}") from None
     try:
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

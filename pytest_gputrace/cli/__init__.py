@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.cli import check, doctor, repair, rules, show
+from pytest_gputrace.cli import check, doctor, merge, repair, rules, show
 from pytest_gputrace.cli.terminal import package_version
 from pytest_gputrace.errors import GputraceError
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"gputrace {package_version('pytest-gputrace')}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in (check, show, repair, rules, doctor):
+    for command in (check, show, merge, repair, rules, doctor):
         command.add(commands)
     options = parser.parse_args(arguments)
     try:

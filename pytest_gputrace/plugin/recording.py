@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from pytest_gputrace.plugin.contracthooks import ContractHooks
     from pytest_gputrace.report.captures import ItemRecord
 
-__all__ = ["RECORDS", "Recording", "register"]
+__all__ = ["RECORDS", "TIMELINES", "Recording", "register"]
 
 RECORDS = pytest.StashKey[list["ItemRecord"]]()
 """What the tests reported; in the process that writes the summary."""
+
+TIMELINES = pytest.StashKey[list[str]]()
+"""What came of the timelines, as lines of the summary; there with --gputrace-merge only."""
 
 _ATTRIBUTE = "gputrace"
 
@@ -38,6 +41,10 @@ def register(config: pytest.Config) -> None:
     config.pluginmanager.register(Recording(config), "gputrace-recording")
     if given is None:
         config.pluginmanager.register(WorkerHooks(config), "gputrace-workers")
+        if config.stash[SETTINGS].merge:
+            from pytest_gputrace.plugin.merging import MergingHooks
+
+            config.pluginmanager.register(MergingHooks(config), "gputrace-merging")
 
 
 class Recording:
@@ -76,12 +83,13 @@ class Recording:
         folder = self._config.stash[SETTINGS].folder / self._config.stash[RUN]
         every = [*records, *_lost(folder, records, self._config.stash[DEAD_WORKERS])]
         contract: ContractHooks | None = self._config.pluginmanager.get_plugin("gputrace-contract")
-        if not every and contract is not None and contract.told:
+        timelines = self._config.stash.get(TIMELINES, [])
+        if not every and not timelines and contract is not None and contract.told:
             return  # what was checked is in the contract's own section
         terminalreporter.ensure_newline()
         terminalreporter.section("gputrace")
         # In an order that does not depend on how many workers there were.
-        for line in summary(sorted(every, key=lambda record: record["test"])):
+        for line in [*summary(sorted(every, key=lambda record: record["test"])), *timelines]:
             terminalreporter.write_line(line)
 
 

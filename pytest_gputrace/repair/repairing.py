@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import codecs
-import errno
-import os
 import re
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.errors import PublishError
-from pytest_gputrace.publish import QualifiedFile
 from pytest_gputrace.repair.document import Document
 from pytest_gputrace.repair.outcome import Ledger, Repaired
 from pytest_gputrace.repair.runs import RUN_BYTES
 from pytest_gputrace.repair.search import document_in
 from pytest_gputrace.repair.window import Window
 from pytest_gputrace.traces.blocks import Blocks
+from pytest_gputrace.traces.writing import TraceFile
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
 __all__ = ["repair"]
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _GZIP = b"\x1f\x8b"
-_WRITE_BYTES = 1 << 20
 _MARGIN = 1 << 10
-_TAKEN = "it exists, and nothing is ever overwritten; choose another name"
 
 
 def repair(path: str | os.PathLike[str], out: str | os.PathLike[str], *, document: int = 1) -> Repaired:
@@ -48,8 +43,6 @@ def repair(path: str | os.PathLike[str], out: str | os.PathLike[str], *, documen
     path, out = Path(path), Path(out)
     if document < 1:
         raise ValueError(f"document {document}: they are counted from 1")
-    if os.path.lexists(out):
-        raise PublishError(f"cannot write {out}: {_TAKEN}", path=out)
     try:
         return _repaired(path, out, document)
     except _Garbled as garbled:
@@ -57,7 +50,7 @@ def repair(path: str | os.PathLike[str], out: str | os.PathLike[str], *, documen
 
 
 def _repaired(path: Path, out: Path, document: int, *, stop: int | None = None) -> Repaired:
-    sink = _Sink(out)
+    sink = TraceFile(out)
     try:
         copy = _Copy(path, sink, document, stop)
         copy.run()
@@ -80,7 +73,7 @@ class _Garbled(Exception):  # noqa: N818  # a signal within this module: start a
 class _Copy:
     """Goes through the documents of a file, of which one is written; no further than to byte ``stop``."""
 
-    def __init__(self, path: Path, sink: _Sink, document: int, stop: int | None) -> None:
+    def __init__(self, path: Path, sink: TraceFile, document: int, stop: int | None) -> None:
         self._path, self._sink, self._wanted, self._stop = path, sink, document, stop
         self._blocks = Blocks(path, max_bytes=stop)
         self._window = Window(iter(self._blocks), self._doubt)
@@ -212,36 +205,6 @@ class _Copy:
         return f"everything: there is no document {self._wanted}, only {self._found}"
 
 
-class _Sink:
-    """The new file: compressed or not, as its name says, and always the same bytes for the same text."""
-
-    def __init__(self, out: Path) -> None:
-        self._file = QualifiedFile(out.parent, lambda attempt: _name(out, attempt))
-        self._deflate = zlib.compressobj(wbits=31) if out.name.endswith(".gz") else None
-        self._held: list[bytes] = []
-        self._size = 0
-
-    def write(self, data: bytes) -> None:
-        self._held.append(data)
-        self._size += len(data)
-        if self._size >= _WRITE_BYTES:
-            self._flush()
-
-    def publish(self) -> None:
-        self._flush()
-        if self._deflate is not None:
-            self._file.write(self._deflate.flush())
-        self._file.publish()
-
-    def discard(self) -> None:
-        self._file.discard()
-
-    def _flush(self) -> None:
-        data = b"".join(self._held)
-        self._held, self._size = [], 0
-        self._file.write(data if self._deflate is None else self._deflate.compress(data))
-
-
 def _is_damaged(path: Path) -> bool:
     with path.open("rb") as file:
         if file.read(len(_GZIP)) != _GZIP:
@@ -250,9 +213,3 @@ def _is_damaged(path: Path) -> bool:
     for _ in blocks:
         pass
     return any(problem.kind == "gzip" and "damaged" in problem.message for problem in blocks.problems)
-
-
-def _name(out: Path, attempt: int) -> str:
-    if attempt > 1:  # somebody took the name while the repair went on
-        raise FileExistsError(errno.EEXIST, _TAKEN)
-    return out.name

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pytest_gputrace.timeline.eventids import ID_PHASES
 from pytest_gputrace.timeline.exact import floor_ns
 from pytest_gputrace.timeline.plan import Flows
 from pytest_gputrace.timeline.rawtext import raw_text
-from pytest_gputrace.timeline.eventids import ID_PHASES
 from pytest_gputrace.traces.compiled.splicing import Numbers, Track, splicer
 from pytest_gputrace.traces.vocabulary import on_gpu
 

@@ -1,4 +1,4 @@
-"""Publishing: complete or not at all, never over another capture; the legacy file replaced as its consumers expect."""
+"""Publishing: complete or not at all, never over another capture; what is replaced is replaced at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import pytest
 
 from pytest_gputrace import publish
 from pytest_gputrace.errors import PublishError
-from pytest_gputrace.publish import PRIVATE_PREFIX, LegacyFile, QualifiedFile
+from pytest_gputrace.publish import PRIVATE_PREFIX, ForcedFile, LegacyFile, NewFile, QualifiedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,18 @@ def put(folder: Path, data: bytes) -> Path:
 
 def put_legacy(path: Path, data: bytes) -> Path:
     file = LegacyFile(path)
+    file.write(data)
+    return file.publish()
+
+
+def put_new(path: Path, data: bytes) -> Path:
+    file = NewFile(path)
+    file.write(data)
+    return file.publish()
+
+
+def put_forced(path: Path, data: bytes) -> Path:
+    file = ForcedFile(path)
     file.write(data)
     return file.publish()
 
@@ -458,11 +471,167 @@ class TestLegacy:
             put_legacy(path, b"[1]")
 
 
+@pytest.mark.usefixtures("_links")
+class TestNew:
+    def test_it_has_its_name_once_it_is_whole(self, tmp_path: Path) -> None:
+        file = NewFile(tmp_path / "new.json")
+        file.write(b"[1]")
+        assert not (tmp_path / "new.json").exists()
+        assert file.publish().read_bytes() == b"[1]"
+        assert os.listdir(tmp_path) == ["new.json"]
+
+    def test_what_exists_is_told_before_anything_is_written(self, tmp_path: Path) -> None:
+        (tmp_path / "folder.json").mkdir()
+        (tmp_path / "file.json").write_bytes(b"[old]")
+        (tmp_path / "link.json").symlink_to(tmp_path / "nowhere")
+        before = sorted(tmp_path.iterdir())
+        for path in before:
+            with pytest.raises(
+                PublishError, match=r"cannot write .*\.json: it exists, .* choose another name$"
+            ) as caught:
+                NewFile(path)
+            assert caught.value.path == path
+            assert isinstance(caught.value.__cause__, FileExistsError)
+        assert sorted(tmp_path.iterdir()) == before
+        assert (tmp_path / "file.json").read_bytes() == b"[old]"
+
+    def test_of_writers_at_once_one_wins_and_the_others_are_told(self, tmp_path: Path) -> None:
+        path = tmp_path / "new.json"
+        barrier = threading.Barrier(8)
+        published: list[bytes] = []
+        told: list[str] = []
+
+        def write(number: int) -> None:
+            file = NewFile(path)
+            file.write(str(number).encode())
+            barrier.wait(10)
+            try:
+                file.publish()
+            except PublishError as error:
+                told.append(str(error))
+            else:
+                published.append(str(number).encode())
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert published == [path.read_bytes()]
+        assert len(told) == 7
+        assert all("it exists" in words or "another writer claims its name" in words for words in told)
+        assert os.listdir(tmp_path) == ["new.json"]
+
+
+def test_a_claim_left_by_a_killed_writer_is_not_told_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", refuse_links)
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "rename", refuse_links)
+        killed.setattr(type(tmp_path), "unlink", lambda self, **_: None)
+        with pytest.raises(PublishError):
+            put_new(tmp_path / "new.json", b"[1]")
+    with pytest.raises(
+        PublishError, match=r"another writer claims its name; if none is at work, remove (\S+)$"
+    ) as told:
+        put_new(tmp_path / "new.json", b"[2]")
+    (tmp_path / str(told.value).split()[-1]).unlink()
+    assert put_new(tmp_path / "new.json", b"[3]").read_bytes() == b"[3]"
+
+
+class TestForced:
+    def test_a_file_is_replaced_at_once_and_its_mode_kept(self, tmp_path: Path) -> None:
+        path = tmp_path / "forced.json"
+        path.write_bytes(b"[old]")
+        path.chmod(0o604)
+        with path.open("rb") as reader:
+            assert put_forced(path, b"[1]") == path
+            assert reader.read() == b"[old]"
+        assert path.read_bytes() == b"[1]"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+        assert os.listdir(tmp_path) == ["forced.json"]
+
+    def test_nothing_need_be_there(self, tmp_path: Path) -> None:
+        assert put_forced(tmp_path / "forced.json", b"[1]").read_bytes() == b"[1]"
+        assert os.listdir(tmp_path) == ["forced.json"]
+
+    @pytest.mark.parametrize("is_there", [True, False], ids=["a-file", "nothing"])
+    def test_a_symbolic_link_stays_one_and_what_it_leads_to_is_replaced(self, tmp_path: Path, is_there: bool) -> None:
+        folder, between, path = tmp_path / "folder", tmp_path / "between.json", tmp_path / "forced.json"
+        folder.mkdir()
+        if is_there:
+            (folder / "real.json").write_bytes(b"[old]")
+        between.symlink_to(Path("folder", "real.json"))
+        path.symlink_to("between.json")
+        put_forced(path, b"[1]")
+        assert (os.readlink(path), os.readlink(between)) == ("between.json", "folder/real.json")
+        assert not (folder / "real.json").is_symlink()
+        assert (folder / "real.json").read_bytes() == b"[1]"
+        assert private_files(tmp_path) + private_files(folder) == []
+
+    def test_a_hard_link_of_the_file_keeps_its_bytes(self, tmp_path: Path) -> None:
+        other, path = tmp_path / "other.json", tmp_path / "forced.json"
+        other.write_bytes(b"[old]")
+        os.link(other, path)
+        put_forced(path, b"[1]")
+        assert (other.read_bytes(), path.read_bytes()) == (b"[old]", b"[1]")
+
+    def test_what_is_no_file_is_refused_before_anything_is_written(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "device").symlink_to("/dev/null")
+        (tmp_path / "link").symlink_to("folder")
+        before = sorted(tmp_path.iterdir())
+        for name, kind in {"folder": "folder", "pipe": "pipe", "device": "device", "link": "folder"}.items():
+            path = tmp_path / name
+            with pytest.raises(
+                PublishError, match=f"cannot write {path}: it is a {kind}, and nothing but a file"
+            ) as told:
+                ForcedFile(path)
+            assert told.value.path == path
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_a_socket_is_refused_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)  # a socket's path must be short
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind("socket")
+            with pytest.raises(PublishError, match="it is no regular file"):
+                ForcedFile(Path("socket"))
+
+    def test_what_came_meanwhile_and_is_no_file_is_left_alone(self, tmp_path: Path) -> None:
+        pipe, link = tmp_path / "pipe", tmp_path / "link"
+        files = [ForcedFile(pipe), ForcedFile(link)]
+        os.mkfifo(pipe)
+        link.symlink_to("elsewhere")
+        for file, kind in zip(files, ("pipe", "symbolic link that came meanwhile"), strict=True):
+            with pytest.raises(PublishError, match=f"it is a {kind}, and nothing but a file is replaced"):
+                file.publish()
+        assert stat.S_ISFIFO(pipe.lstat().st_mode)
+        assert link.is_symlink()
+        assert private_files(tmp_path) == []
+
+    def test_what_the_system_refuses_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "forced.json"
+        path.write_bytes(b"[old]")
+        monkeypatch.setattr(os, "replace", refuse_links)
+        with pytest.raises(PublishError, match=r"cannot write .*forced\.json: .*Operation not permitted"):
+            put_forced(path, b"[1]")
+        assert path.read_bytes() == b"[old]"
+        assert os.listdir(tmp_path) == ["forced.json"]
+
+    def test_a_circle_of_links_is_an_error_like_any_other(self, tmp_path: Path) -> None:
+        (tmp_path / "a").symlink_to("b")
+        (tmp_path / "b").symlink_to("a")
+        with pytest.raises(PublishError, match="Too many levels of symbolic links"):
+            ForcedFile(tmp_path / "a")
+        with pytest.raises(PublishError, match="embedded null byte"):
+            ForcedFile(tmp_path / "a\0b")
+
+
 KILLED = textwrap.dedent(
     """
     import errno, os, signal, sys
     from pathlib import Path
-    from pytest_gputrace.publish import LegacyFile, QualifiedFile
+    from pytest_gputrace.publish import ForcedFile, LegacyFile, NewFile, QualifiedFile
 
     folder, moment, links = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "links"
     count = 0
@@ -485,6 +654,10 @@ KILLED = textwrap.dedent(
 
     for name in ("open", "write", "fsync", "link", "lstat", "rename", "replace", "unlink", "close"):
         watch(name)
+    """
+)
+CAPTURES = textwrap.dedent(
+    """
     legacy = LegacyFile(folder / "legacy.json")
     qualified = QualifiedFile(folder, lambda attempt: f"capture.a{attempt}.json")
     for piece in (b"[1, ", b"2, ", b"3]"):
@@ -494,10 +667,18 @@ KILLED = textwrap.dedent(
     legacy.publish()
     """
 )
+NAMED = textwrap.dedent(
+    """
+    for file in (NewFile(folder / "new.json"), ForcedFile(folder / "link.json")):
+        for piece in (b"[1, ", b"2, 3]"):
+            file.write(piece)
+        file.publish()
+    """
+)
 
 
-def killed_at(folder: Path, moment: int, links: str) -> int:
-    command = [sys.executable, "-c", KILLED, str(folder), str(moment), links]
+def killed_at(folder: Path, moment: int, links: str, script: str = CAPTURES) -> int:
+    command = [sys.executable, "-c", KILLED + script, str(folder), str(moment), links]
     return subprocess.run(command, timeout=60, check=False, cwd=folder).returncode
 
 
@@ -520,3 +701,23 @@ def test_killed_at_any_moment_only_complete_files_have_final_names(tmp_path: Pat
     assert moment > 15, "the writer was hardly killed: the test watches the wrong calls"
     assert legacy == [1, 2, 3]
     assert list(final) == ["capture.a2.json"]
+
+
+@pytest.mark.parametrize("links", ["links", "no-links"])
+def test_killed_at_any_moment_a_name_that_was_given_holds_a_complete_file(tmp_path: Path, links: str) -> None:
+    for moment in range(1, 100):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        (folder / "real.json").write_bytes(b"[0]")
+        (folder / "link.json").symlink_to("real.json")
+        status = killed_at(folder, moment, links, NAMED)
+        final = {path.name: json.loads(path.read_bytes()) for path in folder.glob("[!.]*")}
+        assert final.pop("link.json") == final["real.json"]
+        assert (folder / "link.json").is_symlink()
+        assert final["real.json"] in ([0], [1, 2, 3])
+        assert final.get("new.json", [1, 2, 3]) == [1, 2, 3]
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+    assert moment > 10, "the writer was hardly killed: the test watches the wrong calls"
+    assert final == {"new.json": [1, 2, 3], "real.json": [1, 2, 3]}

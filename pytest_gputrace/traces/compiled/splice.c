@@ -67,7 +67,8 @@ typedef struct {
 #define LARGEST_DRIFT ((int64_t)1 << 60)
 #define PART_PER_TRILLION ((int64_t)1000000000000)
 #define BELOW_END ((int64_t)1000000000000000)
-enum { WHOLE_DIGITS = 15, NS_DIGITS = 3, BELOW_DIGITS = 15, ID_DIGITS = 19, HEX_DIGITS = 16 };
+#define LARGEST_WHOLE ((int64_t)4000000000000000) /* in us, so that two of them fit as ns: those since 1970 are 1.8e15 */
+enum { WHOLE_DIGITS = 16, NS_DIGITS = 3, BELOW_DIGITS = 15, ID_DIGITS = 19, HEX_DIGITS = 16 };
 enum { LONGEST_NUMBER = 24 };
 /* By how much an event may grow, prefixes left out: two times, two ids, a process and a thread with their keys. */
 enum { MOST_GROWTH = 8 * (LONGEST_NUMBER + 8) };
@@ -332,7 +333,7 @@ static int time_of(Span value, Time *time)
             return NOT_MINE;
         ns = ns * 10 + (*at - '0');
     }
-    if (at == value.at)
+    if (at == value.at || ns > LARGEST_WHOLE)
         return NOT_MINE;
     int missing = NS_DIGITS;
     if (at < end && *at == '.') {

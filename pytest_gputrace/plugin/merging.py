@@ -1,0 +1,132 @@
+"""At the end of a run, the traces of each test become one timeline, and what came of that is told in the summary.
+
+Registered with --gputrace-merge only, and in the controller alone. A timeline that fails, fails the run and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gputrace.plugin.folders import RUN
+from pytest_gputrace.plugin.options import SETTINGS, TIMELINE_SUFFIXES
+from pytest_gputrace.plugin.recording import RECORDS, TIMELINES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_gputrace.timeline.outcome import MergeResult
+
+__all__ = ["MergingHooks"]
+
+_NAME = "timeline.json.gz"
+_PLACEABLE = ("kineto", "proton", "viztracer")
+_NOTES = 3
+
+
+class MergingHooks:
+    """The hook; what it has to say is in the stash."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        config.stash[TIMELINES] = []
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Merge, when all tests are over and before the summary is written."""
+        if self._config.option.collectonly:
+            return
+        lines = self._config.stash[TIMELINES]
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            lines.append("timeline: not merged: the run was interrupted")
+            return
+        try:
+            good = self._merge(lines)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the summary of the tests must come
+            lines.append(_failed(error))
+            good = False
+        if not good and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _merge(self, lines: list[str]) -> bool:
+        from pytest_gputrace.report.wording import printable
+
+        settings = self._config.stash[SETTINGS]
+        run = settings.folder / self._config.stash[RUN]
+        tests = sorted(path for path in run.glob("*") if path.is_dir())
+        folders = [folder for folder in tests if _holds_traces(folder)]
+        if not folders:
+            lines.append(
+                "timeline: nothing to merge: no test kept a trace of Kineto, Proton or VizTracer in its folder"
+            )
+            return True
+        into = settings.timelines
+        if into is not None and into.name.endswith(TIMELINE_SUFFIXES) and len(folders) > 1:
+            lines.append(
+                f"timeline: not merged: {len(folders):,} tests kept traces, and {printable(str(into))} is one file; "
+                "name a folder: --gputrace-merge=FOLDER"
+            )
+            return False
+        names = {record["folder"]: record["test"] for record in self._config.stash[RECORDS]}
+        good = True
+        for folder in folders:
+            told, merged = _timeline(folder, _target(into, folder))
+            lines += [printable(names.get(str(folder), folder.name)), *(f"  {printable(line)}" for line in told)]
+            good = good and merged
+        return good
+
+
+def _holds_traces(folder: Path) -> bool:
+    """Whether anything below has a place on a timeline; of what cannot be read, whoever merges it says so."""
+    from pytest_gputrace.traces.search import search
+    from pytest_gputrace.traces.streaming import stream_trace
+
+    found, _ = search([folder])
+    try:
+        return any(stream_trace(each.path, lambda _run: None).format in _PLACEABLE for each in found)
+    except OSError:
+        return True
+
+
+def _target(into: Path | None, folder: Path) -> Path:
+    if into is None:
+        return folder / _NAME
+    return into if into.name.endswith(TIMELINE_SUFFIXES) else into / f"{folder.name}.json.gz"
+
+
+def _timeline(folder: Path, target: Path) -> tuple[Sequence[str], bool]:
+    """What to say of one test, and whether its timeline was written."""
+    from pytest_gputrace.errors import MergeError
+    from pytest_gputrace.timeline.merge import merge
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _written(merge([folder], target)), True
+    except MergeError as error:
+        first, *more = error.reasons
+        return [f"timeline: not merged: {first}", *(f"  {reason}" for reason in _first(more))], False
+    except Exception as error:  # noqa: BLE001  # the timelines of other tests must come
+        return [_failed(error)], False
+
+
+def _written(result: MergeResult) -> list[str]:
+    from pytest_gputrace.report.wording import count
+
+    ranks = len({each.rank for each in result.inputs if each.rank is not None})
+    words = f"timeline: {count(len(result.inputs), 'file')}" + (f" of {count(ranks, 'rank')}" if ranks else "")
+    left = (
+        f"; left out {count(len(result.left_out), 'file')}, which and why: gputrace_merge in it"
+        if result.left_out
+        else ""
+    )
+    return [f"{words} -> {result.path}{left}", *(f"  {note}" for note in _first(result.notes))]
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _NOTES
+    return list(lines) if more <= 0 else [*lines[:_NOTES], f"and {more:,} more"]
+
+
+def _failed(error: Exception) -> str:
+    return f"timeline: not merged: {type(error).__name__}: {error}"

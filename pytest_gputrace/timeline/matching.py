@@ -1,0 +1,325 @@
+"""Finds which collectives of two clocks are the same ones, though some are missing and nobody knows how the clocks differ."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+__all__ = ["MOST_DRIFT", "NEEDED", "Line", "Matched", "Ends", "fit", "match"]
+
+NEEDED = 5
+"""So many have to meet, or an offset says nothing."""
+MOST_DRIFT = 200e-6
+"""Clocks that run further apart than this are broken, or what was matched is not the same."""
+
+_CORE = 0.4  # Of both ranks a third may be late, and then less than half of the pairs is good.
+_SIGMAS_OF_CORE = 0.524  # as far from the middle lie so many of a normal distribution
+_SEGMENT = 32
+_STARTS = 7
+_LONGEST_KEYS = 3
+_ROWS = 4096
+_PICKS = 4
+_MOST_SEEDS = 50
+_SAMPLE = 1000
+_MOST_PAIRS = 20_000
+_SAME_NS = 20_000.0
+_NOISE_NS = 1000.0
+_STRAY_NS = 50_000.0
+_REACH_NS = 1_000_000.0  # further off no straggler tells anything
+
+
+class Ends(NamedTuple):
+    """Which collective it was (any number from 0 on), and when it ended, in ns since some time near; sorted by time."""
+
+    key: NDArray[np.int32]
+    ns: Floats
+
+
+class Line(NamedTuple):
+    """How far the other clock is ahead: by ``offset_ns`` at ``about_ns``, and ``slope`` of the time since then more."""
+
+    about_ns: float
+    offset_ns: float
+    slope: float
+
+    def ahead(self, ns: Floats) -> Floats:
+        """By how much at these times."""
+        return self.offset_ns + self.slope * (ns - self.about_ns)
+
+
+class Matched(NamedTuple):
+    """Rows of both sides that are the same collective, and the line they lie about, within ``sigma_ns`` for most."""
+
+    rows: Indices
+    others: Indices
+    line: Line
+    sigma_ns: float
+
+
+class _Candidate(NamedTuple):
+    line: Line
+    off_ns: Floats
+    in_order: bool
+
+
+def fit(ns: Floats, ahead_ns: Floats, start: Line, *, level: bool = False) -> tuple[Line, float, float]:
+    """The line through most points (late ones do not draw it), how far these scatter, and how sure its slope is.
+
+    ``level`` leaves the slope of ``start``.
+    """
+    about = float(np.mean(ns))
+    line = Line(about, float(start.ahead(np.array([about]))[0]), start.slope)
+    since = ns - about
+    left = ahead_ns - line.ahead(ns)
+    middle, half = _core(left)
+    line = line._replace(offset_ns=line.offset_ns + middle)
+    sigma, error = max(half / _SIGMAS_OF_CORE, 1.0), math.inf
+    for _ in range(6):
+        left = ahead_ns - line.ahead(ns)
+        weights = np.square(np.clip(1 - np.square(left / (4 * sigma)), 0, None))
+        total = float(weights.sum())
+        if total < 1:
+            break
+        center = float((weights * since).sum()) / total
+        mean = float((weights * left).sum()) / total
+        lever = float((weights * np.square(since - center)).sum())
+        turn = 0.0
+        if lever > 0:
+            error = sigma / math.sqrt(lever)
+            if not level:
+                turn = float((weights * (since - center) * (left - mean)).sum()) / lever
+                turn = min(max(line.slope + turn, -MOST_DRIFT), MOST_DRIFT) - line.slope
+        line = Line(about, line.offset_ns + mean - turn * center, line.slope + turn)
+        near = np.abs(left - mean)[weights > 0]
+        sigma = max(min(sigma, 1.4826 * float(np.median(near))), 1.0)
+    return line, sigma, error
+
+
+def match(own: Ends, other: Ends, unchanged_ns: float) -> Matched | None:
+    """Which rows are the same collective; None where nothing tells.
+
+    ``unchanged_ns`` is how far ahead the other clock is where both are right: of what fits alike, the nearest to it is taken.
+    """
+    if len(own.ns) < NEEDED or len(other.ns) < NEEDED:
+        return None
+    lanes = _Lanes(own, other)
+    candidates: list[_Candidate] = []
+    tried: list[Line] = []
+    for seed in _seeds(lanes, unchanged_ns)[:_MOST_SEEDS]:
+        if any(_same(line, seed) for line in tried):
+            continue
+        candidate = lanes.grow(seed)
+        tried.append(seed)
+        if candidate is not None and not any(_same(candidate.line, each.line) for each in candidates):
+            candidates.append(candidate)
+            tried.append(candidate.line)
+    chosen = _choose(candidates, unchanged_ns)
+    return None if chosen is None else lanes.all_of(chosen.line)
+
+
+def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate | None:
+    """Of those by which most are near, the one in order, or that which changes the clock least."""
+    if not candidates:
+        return None
+    near_ns = 5 * min(_core(each.off_ns)[1] * (1 + 5 / (len(each.off_ns) - 2)) for each in candidates) + _NOISE_NS
+    losses: list[tuple[float, float]] = []
+    for each in candidates:
+        count = len(each.off_ns)
+        lost = float(np.square(np.minimum(np.abs(each.off_ns) / near_ns, 1)).sum())
+        share = (lost + 2) / (count + 2)  # of a few, all are near by chance
+        losses.append((share, share * (1 - share) / count))
+    best, unsure = min(losses)
+    alike = [
+        each
+        for each, (share, also) in zip(candidates, losses, strict=True)
+        if share - best <= 2 * math.sqrt(unsure + also)
+    ]
+    return min(alike, key=lambda each: (not each.in_order, abs(each.line.offset_ns - unchanged_ns)))
+
+
+def _same(one: Line, two: Line) -> bool:
+    return abs(one.offset_ns + one.slope * (two.about_ns - one.about_ns) - two.offset_ns) < _SAME_NS
+
+
+class _Lanes:
+    """Both sides, each key in a lane of its own: one search finds what is next to each in its lane."""
+
+    def __init__(self, own: Ends, other: Ends) -> None:
+        self.own, self.other = own, other
+        order = np.lexsort((other.ns, other.key))
+        lanes = 1 + int(max(own.key.max(), other.key.max()))
+        self._low, high = float(other.ns.min()), float(other.ns.max())
+        self._width = 4 * (high - self._low + _REACH_NS)
+        self._order = order
+        self._key = other.key[order]
+        self._ns = other.ns[order]
+        self._place = self._key * self._width + (self._ns - self._low)
+        self._from = np.searchsorted(self._key, np.arange(lanes))
+        self.counts = np.bincount(own.key, minlength=lanes)
+        self.other_counts = np.bincount(other.key, minlength=lanes)
+        self._equal = bool((self.counts == self.other_counts).all())
+        self._nth = np.empty(len(own.key), np.intp)
+        by_key = np.argsort(own.key, kind="stable")
+        self._nth[by_key] = np.arange(len(by_key)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        odd = self.other_counts // 25  # wild ones do not say when the window began or ended
+        self._first_ns, self._last_ns = np.full(lanes, np.inf), np.full(lanes, -np.inf)
+        some = self.other_counts > 0
+        self._first_ns[some] = self._ns[(self._from + odd)[some]]
+        self._last_ns[some] = self._ns[(self._from + self.other_counts - 1 - odd)[some]]
+
+    def key_ns(self, key: int) -> tuple[Floats, Floats]:
+        """The times of one key on both sides."""
+        begin = self._from[key]
+        return self.own.ns[self.own.key == key], self._ns[begin : begin + self.other_counts[key]]
+
+    def nearest(self, rows: Indices, line: Line) -> tuple[Indices, Floats, Indices]:
+        """The rows that have any about them, how far off the nearest in its lane is, and its place among the sorted."""
+        key, ns = self.own.key[rows], self.own.ns[rows]
+        at_ns = ns + line.ahead(ns)
+        there = (at_ns >= self._first_ns[key] - _STRAY_NS) & (at_ns <= self._last_ns[key] + _STRAY_NS)
+        rows, key, at_ns = rows[there], key[there], at_ns[there]
+        right = np.searchsorted(self._place, key * self._width + (at_ns - self._low))
+        begin = self._from[key]
+        end = begin + self.other_counts[key] - 1
+        right = np.clip(right, begin, end)
+        left = np.maximum(right - 1, begin)
+        place = np.where(np.abs(self._ns[left] - at_ns) <= np.abs(self._ns[right] - at_ns), left, right)
+        return rows, self._ns[place] - at_ns, place
+
+    def grow(self, seed: Line) -> _Candidate | None:
+        """From where a few fit, to all: how well they do, once the line has been drawn through ever more."""
+        line, total = seed, len(self.own.ns)
+        center, reach = int(np.searchsorted(self.own.ns, seed.about_ns)), _SEGMENT
+        while True:
+            low, high = max(center - reach, 0), min(center + reach, total)
+            rows, off, place = self.nearest(np.arange(low, high, max(1, (high - low) // _SAMPLE)), line)
+            if len(rows) >= NEEDED:
+                ns = self.own.ns[rows]
+                line, _, _ = fit(ns, line.ahead(ns) + off, line)
+            if low == 0 and high == total:
+                break
+            reach *= 2
+        rows, off, place = self.nearest(np.arange(0, total, max(1, total // _SAMPLE)), line)
+        if len(rows) < NEEDED:
+            return None
+        lag = np.median(place - self._from[self.own.key[rows]] - self._nth[rows])
+        return _Candidate(line, off, self._equal and lag == 0)
+
+    def all_of(self, line: Line) -> Matched | None:
+        """All that belong together by this line; None where they meet no better than any would."""
+        sigma = math.inf
+        for _ in range(3):
+            rows, off, place = self.nearest(np.lexsort((self.own.ns, self.own.key)), line)
+            twice = np.append(place[1:] == place[:-1], False)
+            size = np.abs(off)
+            behind = np.append(False, twice[:-1] & (size[1:] >= size[:-1]))
+            before = twice & (size > np.append(size[1:], 0))
+            good = ~behind & ~before & (size <= _REACH_NS)
+            rows, off, place = rows[good], off[good], place[good]
+            if len(rows) < NEEDED:
+                return None
+            ns = self.own.ns[rows]
+            line, sigma, _ = fit(ns, line.ahead(ns) + off, line)
+        _, half = _core(off)
+        return Matched(rows, self._order[place], line, sigma) if half <= self._by_chance() else None
+
+    def _by_chance(self) -> float:
+        """Half of how far those would scatter that are not the same."""
+        within = self._key[1:] == self._key[:-1]
+        gaps = np.diff(self._ns)[within]
+        return min(_CORE / 4 * float(np.median(gaps)), 2 * _STRAY_NS) if len(gaps) else 0.0
+
+
+def _core(values: Floats) -> tuple[float, float]:
+    """The middle of the shortest range that holds the core of the values, and half its length."""
+    ordered = np.sort(values)
+    held = _held(len(ordered))
+    lengths = ordered[held - 1 :] - ordered[: len(ordered) - held + 1]
+    at = int(np.argmin(lengths))
+    return float(np.median(ordered[at : at + held])), float(lengths[at]) / 2
+
+
+def _held(count: int) -> int:
+    return min(count, 2 + math.ceil(_CORE * (count - 2)))
+
+
+def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
+    """Lines by which some collectives fit, the best first."""
+    found = list(_by_votes(lanes, unchanged_ns))
+    both = np.minimum(lanes.counts, lanes.other_counts)
+    for key in np.argsort(-both, kind="stable")[:_LONGEST_KEYS].tolist():
+        own, other = lanes.key_ns(key)
+        fewest = int(both[key])
+        if fewest < NEEDED:
+            continue
+        sampled = np.linspace(0, fewest - 1, min(fewest, 512)).astype(np.intp)
+        for mine, theirs in ((own[:fewest], other[:fewest]), (own[-fewest:], other[-fewest:])):
+            found += _in_rows(mine[sampled], theirs[sampled][None, :], unchanged_ns)
+        length = min(_SEGMENT, max(NEEDED, fewest // 2))
+        windows = np.lib.stride_tricks.sliding_window_view(other, length)
+        for start in np.unique(np.linspace(0, len(own) - length, _STARTS).astype(int)).tolist():
+            found += _in_rows(own[start : start + length], windows, unchanged_ns)
+    return [line for _, line in sorted(found)]
+
+
+def _by_votes(lanes: _Lanes, unchanged_ns: float) -> Iterator[tuple[float, Line]]:
+    """Where keys have few each: the differences that most pairs of any key have."""
+    pairs = lanes.counts * lanes.other_counts
+    differences: list[Floats] = []
+    room = _MOST_PAIRS
+    for key in np.flatnonzero(pairs).tolist():
+        room -= int(pairs[key])
+        if room >= 0:
+            own, other = lanes.key_ns(key)
+            differences.append((other[None, :] - own[:, None]).ravel())
+    if not differences:
+        return
+    about = float(np.mean(lanes.own.ns))
+    ahead = np.sort(np.concatenate(differences))
+    width = _STRAY_NS + MOST_DRIFT / 4 * float(lanes.own.ns[-1] - lanes.own.ns[0])
+    votes = np.searchsorted(ahead, ahead + width, side="right") - np.arange(len(ahead))
+    order = np.lexsort((np.abs(ahead - unchanged_ns), -votes))
+    picked: list[int] = []
+    for row in order[: 64 * _PICKS].tolist():
+        if all(abs(ahead[row] - ahead[other]) > width for other in picked):
+            picked.append(row)
+            middle = float(np.median(ahead[row : row + votes[row]]))
+            yield _STRAY_NS / int(votes[row]), Line(about, middle, 0.0)
+        if len(picked) == 2 * _PICKS:
+            return
+
+
+def _in_rows(own: Floats, windows: Floats, unchanged_ns: float) -> Iterator[tuple[float, Line]]:
+    """How a stretch of one side fits to each of these of the other: the best, and of those alike the nearest."""
+    about = float(np.mean(own))
+    since = own - about
+    parts = [_spreads(since, windows[low : low + _ROWS] - own) for low in range(0, len(windows), _ROWS)]
+    spread, offset, slope = (np.concatenate(part) for part in zip(*parts, strict=True))
+    alike = np.flatnonzero(spread <= 1.5 * spread.min() + 2 * _NOISE_NS)
+    nearest = alike[np.argsort(np.abs(offset[alike] - unchanged_ns), kind="stable")[:_PICKS]]
+    best = np.argsort(spread, kind="stable")[:_PICKS]
+    for row in dict.fromkeys([*nearest.tolist(), *best.tolist()]):
+        yield float(spread[row]), Line(about, float(offset[row]), float(slope[row]))
+
+
+def _spreads(since: Floats, ahead: Floats) -> tuple[Floats, Floats, Floats]:
+    """For each row how far its core scatters about its line, and the line."""
+    apart = max(1, len(since) // 4)  # a missing one in the middle spoils few of these pairs only
+    between = np.maximum(since[apart:] - since[:-apart], 1.0)
+    slope = np.clip(np.median((ahead[:, apart:] - ahead[:, :-apart]) / between, axis=1), -MOST_DRIFT, MOST_DRIFT)
+    left = np.sort(ahead - slope[:, None] * since, axis=1)
+    held = _held(len(since))
+    lengths = left[:, held - 1 :] - left[:, : len(since) - held + 1]
+    at = np.argmin(lengths, axis=1)
+    rows = np.arange(len(left))
+    return lengths[rows, at] / 2, (left[rows, at] + left[rows, at + held - 1]) / 2, slope

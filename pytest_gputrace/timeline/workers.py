@@ -1,0 +1,350 @@
+"""Whose each file is: which rank of the job, or which local rank of which node; and whether all ranks are there.
+
+Works on what was told of the files; opens nothing. What cannot be told for sure is asked for, never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+from pytest_gputrace.claims import claim
+from pytest_gputrace.timeline.processes import PROFILERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_gputrace.claims import Claim
+    from pytest_gputrace.traces.formats import Format
+
+__all__ = ["LAST_RANK", "Assigned", "Complete", "Told", "Worker", "assign", "complete", "order"]
+
+LAST_RANK = 2_000_000
+"""No job has more; every rank up to here has process ids of its own on the timeline."""
+
+_LISTED = 8
+_ASK = "say it: --rank N FILE"
+_HOST_PROFILERS_FIRST = ("viztracer", "kineto", "proton")
+_LONGEST_HOST = 253  # of a name in DNS
+_PART = re.compile(r"(?P<session>.+)\.part_(?P<part>[0-9]+)\.chrome_trace(?:\.gz)?")
+_PROFILER_ENDING = re.compile(
+    r"(?:[._-](?:pt|trace|kineto|torch|viztracer|viz|proton|part_[0-9]+))*\.(?:json|chrome_trace)(?:\.gz)?$",
+    re.IGNORECASE,
+)
+_COORDINATE = re.compile(
+    r"(?<![A-Za-z])(?P<word>[DTPCEMS]P|ETP|GPU|CUDA|device|worker|node|host|pid)[-_=.]?(?P<number>[0-9]+)",
+    re.IGNORECASE,
+)
+_Item = TypeVar("_Item")
+_Whose: TypeAlias = "list[Worker | None]"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a file: the rank ``given`` for it, what it tells ``inside``, what its path claims."""
+
+    path: Path
+    format: Format
+    given: int | None
+    inside: int | None
+    world_size: int | None
+    host: str
+    claim: Claim
+
+
+@dataclass(frozen=True, order=True)
+class Worker:
+    """One process of the job: by its global rank, or else by the local rank on a node; by neither where it is the only one."""
+
+    rank: int = -1
+    node: str = ""
+    local_rank: int = -1
+
+    @property
+    def label(self) -> str:
+        """Whom people mean; empty for the only worker, whom nothing names."""
+        if self.rank >= 0:
+            return f"rank {self.rank}"
+        if self.local_rank >= 0:
+            return f"local rank {self.local_rank}" + (f" on {self.node}" if self.node else "")
+        return ""
+
+
+class Assigned(NamedTuple):
+    """Of each file whose it is and by which clock it was recorded, empty where nobody knows; and what is in the way."""
+
+    workers: list[Worker]
+    nodes: list[str]
+    reasons: list[str]
+
+
+class Complete(NamedTuple):
+    """How many ranks there should be and which of them are absent; ``absent`` says so, and may be put up with."""
+
+    expected: int | None
+    missing: tuple[int, ...]
+    reasons: list[str]
+    absent: list[str]
+
+
+def order(worker: Worker, format: Format, path: Path) -> tuple[object, ...]:
+    """What files are sorted by: the worker, what shows the host before what shows the GPU, the name."""
+    first = _HOST_PROFILERS_FIRST
+    which = first.index(format) if format in first else len(first)
+    return worker.rank, _natural(worker.node), worker.local_rank, which, _natural(path.name), str(path)
+
+
+def _natural(text: str) -> list[object]:
+    """Text to sort by, in which 10 comes after 9."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", text))]
+
+
+def assign(files: Sequence[Told]) -> Assigned:
+    """Whose each file is, from all of them together. Of a file for which there is a reason, the worker means nothing."""
+    ranks, reasons = [], []
+    for file in files:
+        rank, reason = _rank(file)
+        ranks.append(rank)
+        reasons += [reason] if reason else []
+    nodes = [file.claim.node for file in files]
+    hosts = _hosts(files)
+    whose = _by_local_rank(files, ranks, list(map(_clock, nodes, hosts)))
+    _join_others(files, whose)
+    reasons += [_unknown(file) for file, worker in zip(files, whose, strict=True) if worker is None]
+    reasons += _several_at_once(files, whose)
+    reasons += _on_two_nodes(files, whose)
+    clocks = map(_clock, _shared(whose, nodes), _shared(whose, hosts))
+    return Assigned([worker or Worker() for worker in whose], list(clocks), reasons)
+
+
+def _unknown(file: Told) -> str:
+    if (local := file.claim.local_rank) is not None:
+        return f"{file.path}: local rank {local}, and nothing tells for sure which rank of the job that is; {_ASK}"
+    return f"{file.path}: nothing tells its rank; {_ASK}"
+
+
+def _rank(file: Told) -> tuple[int | None, str]:
+    """The global rank that is told of a file, and who disagrees."""
+    inside, claimed, local = file.inside, file.claim.rank, file.claim.local_rank
+    if inside is not None and inside < 0:
+        inside = None
+    if file.world_size == 1 and (file.given, claimed, local) != (None, None, None):
+        inside = None  # each engine of a service is rank 0 of a world of its own
+    reason = ""
+    if file.given is not None and inside is not None and inside != file.given:
+        reason = f"{file.path}: --rank says {file.given}, the file itself rank {inside}"
+    elif file.given is None and inside is not None:
+        if claimed is not None and claimed != inside:
+            reason = f"{file.path}: the file itself says rank {inside}, its name or folder rank {claimed}; {_ASK}"
+        elif claimed is None and local is not None and inside < local:
+            reason = (
+                f"{file.path}: the file itself says rank {inside}, its name or folder local rank {local}, "
+                f"which is never the greater; {_ASK}"
+            )
+    rank = next((each for each in (file.given, inside, claimed) if each is not None), None)
+    if rank is not None and rank > LAST_RANK:
+        reason = f"{file.path}: rank {rank} cannot be, ranks go to {LAST_RANK:,}; {_ASK}"
+    return rank, reason
+
+
+def _hosts(files: Sequence[Told]) -> list[str]:
+    """The host of each file, also where only its neighbours tell it: those of its node, or in the folder of its rank."""
+    hosts = [file.host[:_LONGEST_HOST] for file in files]
+    hosts = _shared([file.claim.node or None for file in files], hosts)
+    return _shared(map(_rank_folder, files), hosts)
+
+
+def _rank_folder(file: Told) -> Path | None:
+    """The folder, where it tells a rank itself, so that all in it is of one worker."""
+    folder = file.path.absolute().parent
+    told = claim(folder / "-")
+    return None if told.rank is None and told.local_rank is None else folder
+
+
+def _shared(keys: Iterable[Hashable], texts: Sequence[str]) -> list[str]:
+    """The texts, and where one is empty that of the others with its key, when it is the only one. None is no key."""
+    keys = list(keys)
+    known: dict[Hashable, set[str]] = defaultdict(set)
+    for key, text in zip(keys, texts, strict=True):
+        if text and key is not None:
+            known[key].add(text)
+    return [text or _only(known.get(key, ())) or "" for key, text in zip(keys, texts, strict=True)]
+
+
+def _only(items: Iterable[_Item]) -> _Item | None:
+    """The only one of them, or None."""
+    different = set(items)
+    return different.pop() if len(different) == 1 else None
+
+
+def _clock(node: str, host: str) -> str:
+    """A node by its folder and the host that files tell: pods may have equal names, and a folder may hold two hosts."""
+    return f"{node} ({host})" if node and host and node != host else node or host
+
+
+def _by_local_rank(files: Sequence[Told], ranks: Sequence[int | None], clocks: Sequence[str]) -> _Whose:
+    """The workers so far: by the rank, or by the local rank; joined where one file tells the one, and one the other."""
+    whose: _Whose = [None if rank is None else Worker(rank) for rank in ranks]
+    known: dict[Hashable, set[Worker]] = defaultdict(set)
+    for file, worker, clock in zip(files, whose, clocks, strict=True):
+        if worker is not None:
+            for place in (_rank_folder(file), clock):
+                known[place or None, file.claim.local_rank].add(worker)
+    places = {(clock or None, file.claim.local_rank)
+              for file, worker, clock in zip(files, whose, clocks, strict=True) if worker is not None}  # fmt: skip
+    only_clock = _only(filter(None, clocks)) or ""
+    for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
+        local = file.claim.local_rank
+        if whose[at] is not None or local is None:
+            continue
+        beside = known.get((_rank_folder(file), local)) if _rank_folder(file) else None
+        same = beside or (known.get((clock, local)) if clock else None) or ()
+        if same:
+            whose[at] = _only(same)
+        elif not any(_may_be(there, clock or None) and _may_be(number, local) for there, number in places):
+            whose[at] = Worker(node=clock or only_clock, local_rank=local)
+    return whose
+
+
+def _may_be(one: object, two: object) -> bool:
+    return one is None or two is None or one == two
+
+
+def _join_others(files: Sequence[Told], whose: _Whose) -> None:
+    """Give the files of which nothing was told so far to whom they belong for sure; others stay with nobody."""
+    named = {worker for worker in whose if worker is not None}
+    if not named:
+        if not list(_clashes(files)) and not _disagree(files):
+            whose[:] = [Worker()] * len(files)
+        return
+    # In this order: what is called alike may lie among files of other ranks.
+    _join(files, whose, lambda file: (file.path.absolute().parent, _PROFILER_ENDING.sub("", file.path.name)))
+    _join(files, whose, lambda file: file.path.absolute().parent if file.claim.local_rank is None else None)
+    if len(named) == 1 and all(file.world_size in (None, 1) for file in files):
+        _join(files, whose, lambda file: "all" if file.claim.local_rank is None else None)
+
+
+def _join(files: Sequence[Told], whose: _Whose, key: Callable[[Told], Hashable]) -> None:
+    """Give files to the only worker that has others of their key, where its formats stay apart and no name disagrees."""
+    by_key: dict[Hashable, set[Worker]] = defaultdict(set)
+    of_worker: dict[Worker, list[Told]] = defaultdict(list)
+    for file, worker in zip(files, whose, strict=True):
+        if worker is not None:
+            by_key[key(file)].add(worker)
+            of_worker[worker].append(file)
+    joining: dict[tuple[Worker, Format], list[int]] = defaultdict(list)
+    for at, file in enumerate(files):
+        if whose[at] is None and key(file) is not None and (worker := _only(by_key.get(key(file), ()))) is not None:
+            joining[worker, file.format].append(at)
+    for (worker, _), indices in joining.items():
+        together = of_worker[worker] + [files[at] for at in indices]
+        if not list(_clashes(together)) and not _disagree(together):
+            for at in indices:
+                whose[at] = worker
+
+
+def _disagree(files: Sequence[Told]) -> bool:
+    """Whether names tell different coordinates, as TP0 and TP1, so that they are not of one worker."""
+    known: dict[str, str] = {}
+    return any(
+        known.setdefault(match["word"].lower(), match["number"]) != match["number"]
+        for file in files
+        for match in _COORDINATE.finditer(file.path.name)
+    )
+
+
+def _clashes(files: Sequence[Told]) -> Iterator[list[Told]]:
+    """Of files of one worker those of one format, which would lie over each other; parts of one session do not."""
+    by_format: dict[str, list[Told]] = defaultdict(list)
+    for file in files:
+        by_format[file.format].append(file)
+    for alike in by_format.values():
+        parts = [_PART.fullmatch(file.path.name) for file in alike]
+        sessions = {(file.path.parent, part and part["session"]) for file, part in zip(alike, parts, strict=True)}
+        numbers = {int(part["part"]) for part in parts if part}
+        if len(alike) > 1 and (len(sessions) > 1 or len(numbers) < len(alike)):
+            yield alike
+
+
+def _several_at_once(files: Sequence[Told], whose: _Whose) -> Iterator[str]:
+    by_worker: dict[Worker, list[Told]] = defaultdict(list)
+    for file, worker in zip(files, whose, strict=True):
+        if worker is not None:
+            by_worker[worker].append(file)
+    for worker, own in sorted(by_worker.items()):
+        for alike in _clashes(own):
+            count = "two" if len(alike) == 2 else str(len(alike))
+            names = _listed([file.path for file in alike])
+            in_worlds_of_one = any(file.world_size == 1 and file.given is None for file in alike)
+            ask = f"; each is its own world of one? {_ASK}" if in_worlds_of_one else ""
+            kind = PROFILERS.get(alike[0].format, alike[0].format)
+            yield f"{count} {kind} files of {worker.label}: {names}; one recording at a time{ask}"
+
+
+def _on_two_nodes(files: Sequence[Told], whose: _Whose) -> Iterator[str]:
+    """A rank is on one node; files of one that lie in the folders of two are of different ones, or of two jobs."""
+    nodes: dict[Worker, dict[str, Told]] = defaultdict(dict)
+    for file, worker in zip(files, whose, strict=True):
+        if worker is not None and worker.rank >= 0 and file.claim.node and file.given is None:
+            nodes[worker].setdefault(file.claim.node, file)
+    for worker, by_node in sorted(nodes.items()):
+        if len(by_node) > 1:
+            told = " and ".join(f"{file.path} on {node}" for node, file in sorted(by_node.items())[:2])
+            yield f"{worker.label} is on two nodes: {told}; {_ASK}"
+
+
+def _listed(items: Sequence[object], joint: str = " and ") -> str:
+    shown = [str(each) for each in items[:_LISTED]]
+    if len(items) > _LISTED:
+        return f"{', '.join(shown)} and {len(items) - _LISTED} more"
+    return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def complete(files: Sequence[Told], workers: Sequence[Worker], expect_ranks: int | None) -> Complete:
+    """How many ranks there should be, as said or as the files tell, and whether they are there."""
+    expected, reasons = _expected(files, expect_ranks)
+    reasons += _outside(files, workers, expected)
+    if expected is None:
+        return Complete(None, (), reasons, [])
+    there = {worker for worker in workers if worker != Worker()} or set(workers)
+    ranks = {worker.rank for worker in there if worker.rank >= 0}
+    if (count := len(there)) > len(ranks):  # of some only the local rank is known
+        told = f"files of {count} of {expected} ranks are there, and they do not tell which are missing"
+        if count > expected:
+            reasons.append(f"there are files of {count} workers, more than the {expected} that are expected")
+        return Complete(expected, (), reasons, [f"{told}; --allow-missing merges these"] if count < expected else [])
+    missing = tuple(rank for rank in range(expected) if rank not in ranks)
+    told = f"{len(missing)} of {expected} ranks have no file: {_listed(missing, ', ')}"
+    return Complete(expected, missing, reasons, [f"{told}; --allow-missing merges the others"] if missing else [])
+
+
+def _expected(files: Sequence[Told], expect_ranks: int | None) -> tuple[int | None, list[str]]:
+    """The number of ranks, None where nobody knows it; and why what is told of it cannot be."""
+    worlds: dict[int, Path] = {}
+    for file in files:
+        if file.world_size is not None and file.world_size > 1:
+            worlds[file.world_size] = min(worlds.get(file.world_size, file.path), file.path)
+    reasons = []
+    if len(worlds) > 1:
+        (small, one), *_, (great, other) = sorted(worlds.items())
+        reasons.append(f"{one} is of a world of {small} ranks, {other} of one of {great}: are they of two jobs?")
+    expected = expect_ranks if expect_ranks is not None else _only(worlds)
+    if expected is None or 1 <= expected <= LAST_RANK + 1:
+        return expected, reasons
+    who = f"{worlds[expected]} says" if expect_ranks is None else "you say"
+    return None, [*reasons, f"{who} that there are {expected} ranks; there can be 1 to {LAST_RANK + 1:,}"]
+
+
+def _outside(files: Sequence[Told], workers: Sequence[Worker], expected: int | None) -> Iterator[str]:
+    """Ranks that there cannot be, by their own world or by what is expected."""
+    outside = {worker.rank for worker in workers if expected is not None and worker.rank >= expected}
+    for file, worker in zip(files, workers, strict=True):
+        if file.world_size is not None and 1 < file.world_size <= worker.rank:
+            yield f"{file.path}: rank {worker.rank} cannot be in a world of {file.world_size} ranks"
+            outside.discard(worker.rank)
+    if outside:
+        number = "rank" if len(outside) == 1 else "ranks"
+        yield f"{number} {_listed(sorted(outside), ', ')} beyond the {expected} that are expected"
