@@ -41,6 +41,13 @@ _OTHER_RANKS = frozenset(
         "expert",
         "model",
         "node",
+        "edp",
+        "dcp",
+        "pcp",
+        "fsdp",
+        # The rank of a matrix: adapters of a model are called after theirs.
+        "lora",
+        "low",
     }
 )
 _NODES = "nodes"

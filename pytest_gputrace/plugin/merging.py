@@ -11,12 +11,12 @@ import pytest
 
 from pytest_gputrace.plugin.folders import RUN
 from pytest_gputrace.plugin.options import SETTINGS, TIMELINE_SUFFIXES
-from pytest_gputrace.plugin.recording import RECORDS, TIMELINES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_gputrace.report.captures import ItemRecord
     from pytest_gputrace.timeline.outcome import MergeResult
 
 __all__ = ["MergingHooks"]
@@ -27,29 +27,27 @@ _NOTES = 3
 
 
 class MergingHooks:
-    """The hook; what it has to say is in the stash."""
+    """The hook. ``records`` are what the tests reported, ``lines`` what it has to say."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        config.stash[TIMELINES] = []
+    def __init__(self, config: pytest.Config, records: list[ItemRecord], lines: list[str]) -> None:
+        self._config, self._records, self._lines = config, records, lines
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Merge, when all tests are over and before the summary is written."""
         if self._config.option.collectonly:
             return
-        lines = self._config.stash[TIMELINES]
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-            lines.append("timeline: not merged: the run was interrupted")
+            self._lines.append("timeline: not merged: the run was interrupted")
             return
         try:
-            good = self._merge(lines)
+            good = self._merge()
         except Exception as error:  # noqa: BLE001  # whatever it is, the summary of the tests must come
-            lines.append(_failed(error))
+            self._lines.append(_failed(error))
             good = False
         if not good and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _merge(self, lines: list[str]) -> bool:
+    def _merge(self) -> bool:
         from pytest_gputrace.report.wording import printable
 
         settings = self._config.stash[SETTINGS]
@@ -57,22 +55,22 @@ class MergingHooks:
         tests = sorted(path for path in run.glob("*") if path.is_dir())
         folders = [folder for folder in tests if _holds_traces(folder)]
         if not folders:
-            lines.append(
+            self._lines.append(
                 "timeline: nothing to merge: no test kept a trace of Kineto, Proton or VizTracer in its folder"
             )
             return True
         into = settings.timelines
         if into is not None and into.name.endswith(TIMELINE_SUFFIXES) and len(folders) > 1:
-            lines.append(
+            self._lines.append(
                 f"timeline: not merged: {len(folders):,} tests kept traces, and {printable(str(into))} is one file; "
                 "name a folder: --gputrace-merge=FOLDER"
             )
             return False
-        names = {record["folder"]: record["test"] for record in self._config.stash[RECORDS]}
+        names = {record["folder"]: record["test"] for record in self._records}
         good = True
         for folder in folders:
             told, merged = _timeline(folder, _target(into, folder))
-            lines += [printable(names.get(str(folder), folder.name)), *(f"  {printable(line)}" for line in told)]
+            self._lines += [printable(names.get(str(folder), folder.name)), *(f"  {printable(line)}" for line in told)]
             good = good and merged
         return good
 
@@ -104,7 +102,7 @@ def _timeline(folder: Path, target: Path) -> tuple[Sequence[str], bool]:
         target.parent.mkdir(parents=True, exist_ok=True)
         return _written(merge([folder], target)), True
     except MergeError as error:
-        first, *more = error.reasons
+        first, *more = error.reasons or [str(error)]
         return [f"timeline: not merged: {first}", *(f"  {reason}" for reason in _first(more))], False
     except Exception as error:  # noqa: BLE001  # the timelines of other tests must come
         return [_failed(error)], False
@@ -115,12 +113,16 @@ def _written(result: MergeResult) -> list[str]:
 
     ranks = len({each.rank for each in result.inputs if each.rank is not None})
     words = f"timeline: {count(len(result.inputs), 'file')}" + (f" of {count(ranks, 'rank')}" if ranks else "")
-    left = (
-        f"; left out {count(len(result.left_out), 'file')}, which and why: gputrace_merge in it"
-        if result.left_out
-        else ""
-    )
-    return [f"{words} -> {result.path}{left}", *(f"  {note}" for note in _first(result.notes))]
+    left = sum(_might_be_a_trace(each.path) for each in result.left_out)
+    words += f" -> {result.path}" + (f"; {count(left, 'file')} left out, why: gputrace_merge in it" if left else "")
+    return [words, *(f"  {note}" for note in _first(result.notes))]
+
+
+def _might_be_a_trace(path: Path) -> bool:
+    """Not the logs and manifests that lie in every folder of a test."""
+    from pytest_gputrace.traces.search import NOT_TRACES, SUFFIXES
+
+    return path.name.endswith((*SUFFIXES, ".tmp")) and path.name not in NOT_TRACES
 
 
 def _first(lines: Sequence[str]) -> list[str]:
@@ -129,4 +131,6 @@ def _first(lines: Sequence[str]) -> list[str]:
 
 
 def _failed(error: Exception) -> str:
-    return f"timeline: not merged: {type(error).__name__}: {error}"
+    from pytest_gputrace.report.wording import printable
+
+    return f"timeline: not merged: {type(error).__name__}: {printable(str(error))}"

@@ -44,7 +44,9 @@ def register(config: pytest.Config) -> None:
         if config.stash[SETTINGS].merge:
             from pytest_gputrace.plugin.merging import MergingHooks
 
-            config.pluginmanager.register(MergingHooks(config), "gputrace-merging")
+            config.stash[TIMELINES] = []
+            hooks = MergingHooks(config, config.stash[RECORDS], config.stash[TIMELINES])
+            config.pluginmanager.register(hooks, "gputrace-merging")
 
 
 class Recording:

@@ -40,7 +40,7 @@ def as_text(result: MergeResult) -> str:
 
 
 def _result(result: MergeResult) -> str:
-    timed = [each for each in result.inputs if each.events]
+    timed = [each for each in result.inputs if _is_timed(each)]
     begin_ns = min((each.first_ns for each in timed), default=0)
     took = duration((max((each.last_ns for each in timed), default=0) - begin_ns) / 1000)
     files = count(len(result.inputs), "file")
@@ -64,14 +64,14 @@ def _base(result: MergeResult) -> str:
 def _inputs(inputs: Sequence[MergedInput]) -> list[str]:
     if not inputs:
         return []
-    begin_ns = min((each.first_ns for each in inputs if each.events), default=0)
+    begin_ns = min((each.first_ns for each in inputs if _is_timed(each)), default=0)
     rows = [_FILES, *(_input(each, begin_ns) for each in inputs[:_SHOWN])]
     return [*columns(rows), *_more(len(inputs), "file")]
 
 
 def _input(each: MergedInput, begin_ns: int) -> list[str]:
     read, written = sum(each.flows_in), sum(each.flows_out)
-    begins = f"+{duration((each.first_ns - begin_ns) / 1000)}" if each.events else "-"
+    begins = f"+{duration((each.first_ns - begin_ns) / 1000)}" if _is_timed(each) else "-"
     untimed = f" ({each.untimed:,} without a time)" if each.untimed else ""
     return [
         printable(each.worker) or "-",
@@ -81,6 +81,10 @@ def _input(each: MergedInput, begin_ns: int) -> list[str]:
         begins,
         printable(str(each.path)),
     ]
+
+
+def _is_timed(each: MergedInput) -> bool:
+    return each.events > each.untimed
 
 
 def _arrows(result: MergeResult) -> Iterator[str]:

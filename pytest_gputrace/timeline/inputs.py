@@ -76,7 +76,7 @@ def _gather(
     path: Path, rank: int | None, copies: dict[str, list[Input]], left_out: dict[str, LeftOut]
 ) -> Iterable[str]:
     """Note what one argument gives, by the file that is meant; yields what is wrong with it."""
-    named = not path.is_dir()
+    named = not os.path.isdir(path)
     found, ignored = search([path])
     for each in ignored:
         left_out.setdefault(os.path.abspath(each.path), LeftOut(Path(each.path), _why(each.path, each.why)))

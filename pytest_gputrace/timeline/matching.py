@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["MOST_DRIFT", "NEEDED", "Line", "Matched", "Ends", "fit", "match"]
+__all__ = ["MOST_DRIFT", "NEEDED", "Ends", "Line", "Matched", "fit", "match"]
 
 NEEDED = 5
 """So many have to meet, or an offset says nothing."""
@@ -58,12 +58,11 @@ class Line(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """Rows of both sides that are the same collective, and the line they lie about, within ``sigma_ns`` for most."""
+    """Rows of both sides that are the same collective, and the line they lie about."""
 
     rows: Indices
     others: Indices
     line: Line
-    sigma_ns: float
 
 
 class _Candidate(NamedTuple):
@@ -131,20 +130,26 @@ def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate | N
     """Of those by which most are near, the one in order, or that which changes the clock least."""
     if not candidates:
         return None
-    near_ns = 5 * min(_core(each.off_ns)[1] * (1 + 5 / (len(each.off_ns) - 2)) for each in candidates) + _NOISE_NS
-    losses: list[tuple[float, float]] = []
-    for each in candidates:
-        count = len(each.off_ns)
-        lost = float(np.square(np.minimum(np.abs(each.off_ns) / near_ns, 1)).sum())
-        share = (lost + 2) / (count + 2)  # of a few, all are near by chance
-        losses.append((share, share * (1 - share) / count))
-    best, unsure = min(losses)
-    alike = [
-        each
-        for each, (share, also) in zip(candidates, losses, strict=True)
-        if share - best <= 2 * math.sqrt(unsure + also)
-    ]
+    near_ns = 3 * min(_core(each.off_ns)[1] * (1 + 5 / (len(each.off_ns) - 2)) for each in candidates) + _NOISE_NS
+    alike = _alike(candidates, near_ns)
+    most = max(len(each.off_ns) for each in alike)
+    # Where windows hardly meet, a few fit by chance, as well as many in earnest.
+    alike = _alike([each for each in alike if len(each.off_ns) >= 0.9 * most], near_ns)
     return min(alike, key=lambda each: (not each.in_order, abs(each.line.offset_ns - unchanged_ns)))
+
+
+def _alike(candidates: list[_Candidate], near_ns: float) -> list[_Candidate]:
+    """The one by which most are near, and those of which nobody can say that it is better."""
+    fewest = max(len(each.off_ns) for each in candidates)
+    shares: list[tuple[float, float]] = []
+    for each in candidates:
+        losses = np.square(np.minimum(np.abs(each.off_ns) / near_ns, 1))
+        # Of very few all are near by chance, and windows that hardly meet leave few.
+        losses = np.append(losses, np.ones(2 + (fewest - len(losses)) // 4))
+        shares.append((float(losses.mean()), float(losses.var()) / len(losses)))
+    best, unsure = min(shares)
+    sure = [share - best > 2 * math.sqrt(unsure + also) for share, also in shares]
+    return [each for each, worse in zip(candidates, sure, strict=True) if not worse]
 
 
 def _same(one: Line, two: Line) -> bool:
@@ -155,43 +160,39 @@ class _Lanes:
     """Both sides, each key in a lane of its own: one search finds what is next to each in its lane."""
 
     def __init__(self, own: Ends, other: Ends) -> None:
-        self.own, self.other = own, other
-        order = np.lexsort((other.ns, other.key))
+        self.own = own
+        self._order = np.lexsort((other.ns, other.key))
+        self._key, self._ns = other.key[self._order], other.ns[self._order]
         lanes = 1 + int(max(own.key.max(), other.key.max()))
-        self._low, high = float(other.ns.min()), float(other.ns.max())
-        self._width = 4 * (high - self._low + _REACH_NS)
-        self._order = order
-        self._key = other.key[order]
-        self._ns = other.ns[order]
+        self._low = float(other.ns.min())
+        self._width = 4 * (float(other.ns.max()) - self._low + _REACH_NS)
         self._place = self._key * self._width + (self._ns - self._low)
         self._from = np.searchsorted(self._key, np.arange(lanes))
         self.counts = np.bincount(own.key, minlength=lanes)
         self.other_counts = np.bincount(other.key, minlength=lanes)
-        self._equal = bool((self.counts == self.other_counts).all())
         self._nth = np.empty(len(own.key), np.intp)
-        by_key = np.argsort(own.key, kind="stable")
-        self._nth[by_key] = np.arange(len(by_key)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        self._by_key = np.argsort(own.key, kind="stable")
+        self._nth[self._by_key] = np.arange(len(own.key)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
         odd = self.other_counts // 25  # wild ones do not say when the window began or ended
-        self._first_ns, self._last_ns = np.full(lanes, np.inf), np.full(lanes, -np.inf)
         some = self.other_counts > 0
-        self._first_ns[some] = self._ns[(self._from + odd)[some]]
-        self._last_ns[some] = self._ns[(self._from + self.other_counts - 1 - odd)[some]]
+        self._first_ns, self._last_ns = np.full(lanes, np.inf), np.full(lanes, -np.inf)
+        self._first_ns[some] = self._ns[(self._from + odd)[some]] - _STRAY_NS
+        self._last_ns[some] = self._ns[(self._from + self.other_counts - 1 - odd)[some]] + _STRAY_NS
 
     def key_ns(self, key: int) -> tuple[Floats, Floats]:
         """The times of one key on both sides."""
         begin = self._from[key]
         return self.own.ns[self.own.key == key], self._ns[begin : begin + self.other_counts[key]]
 
-    def nearest(self, rows: Indices, line: Line) -> tuple[Indices, Floats, Indices]:
-        """The rows that have any about them, how far off the nearest in its lane is, and its place among the sorted."""
+    def nearest(self, rows: Indices, line: Line, *, inside: bool = True) -> tuple[Indices, Floats, Indices]:
+        """Of the rows (inside the window of their lane) how far off the nearest is, and its place among the sorted."""
         key, ns = self.own.key[rows], self.own.ns[rows]
         at_ns = ns + line.ahead(ns)
-        there = (at_ns >= self._first_ns[key] - _STRAY_NS) & (at_ns <= self._last_ns[key] + _STRAY_NS)
-        rows, key, at_ns = rows[there], key[there], at_ns[there]
-        right = np.searchsorted(self._place, key * self._width + (at_ns - self._low))
+        good = (at_ns >= self._first_ns[key]) & (at_ns <= self._last_ns[key]) if inside else self.other_counts[key] > 0
+        rows, key, at_ns = rows[good], key[good], at_ns[good]
         begin = self._from[key]
-        end = begin + self.other_counts[key] - 1
-        right = np.clip(right, begin, end)
+        right = np.searchsorted(self._place, key * self._width + (at_ns - self._low))
+        right = np.clip(right, begin, begin + self.other_counts[key] - 1)
         left = np.maximum(right - 1, begin)
         place = np.where(np.abs(self._ns[left] - at_ns) <= np.abs(self._ns[right] - at_ns), left, right)
         return rows, self._ns[place] - at_ns, place
@@ -202,42 +203,37 @@ class _Lanes:
         center, reach = int(np.searchsorted(self.own.ns, seed.about_ns)), _SEGMENT
         while True:
             low, high = max(center - reach, 0), min(center + reach, total)
-            rows, off, place = self.nearest(np.arange(low, high, max(1, (high - low) // _SAMPLE)), line)
+            looked = np.arange(low, high, max(1, (high - low) // _SAMPLE))
+            rows, off, place = self.nearest(looked, line)
             if len(rows) >= NEEDED:
                 ns = self.own.ns[rows]
                 line, _, _ = fit(ns, line.ahead(ns) + off, line)
             if low == 0 and high == total:
                 break
-            reach *= 2
-        rows, off, place = self.nearest(np.arange(0, total, max(1, total // _SAMPLE)), line)
-        if len(rows) < NEEDED:
+            reach *= 3
+        rows, off, place = self.nearest(looked, line)
+        if len(rows) < max(NEEDED, len(looked) / 20):  # so few fit somewhere by chance
             return None
         lag = np.median(place - self._from[self.own.key[rows]] - self._nth[rows])
-        return _Candidate(line, off, self._equal and lag == 0)
+        return _Candidate(line, off, bool(lag == 0 and (self.counts == self.other_counts).all()))
 
     def all_of(self, line: Line) -> Matched | None:
         """All that belong together by this line; None where they meet no better than any would."""
-        sigma = math.inf
         for _ in range(3):
-            rows, off, place = self.nearest(np.lexsort((self.own.ns, self.own.key)), line)
-            twice = np.append(place[1:] == place[:-1], False)
+            rows, off, place = self.nearest(self._by_key, line, inside=False)
             size = np.abs(off)
-            behind = np.append(False, twice[:-1] & (size[1:] >= size[:-1]))
-            before = twice & (size > np.append(size[1:], 0))
-            good = ~behind & ~before & (size <= _REACH_NS)
+            # Where two are nearest to the same, only the nearer of them is it.
+            taken = np.append(place[1:] == place[:-1], False)
+            behind = np.append(False, taken[:-1] & (size[1:] >= size[:-1]))
+            good = ~behind & ~(taken & (size > np.append(size[1:], 0))) & (size <= _REACH_NS)
             rows, off, place = rows[good], off[good], place[good]
-            if len(rows) < NEEDED:
+            if len(rows) < max(NEEDED, len(self.nearest(self._by_key, line)[0]) / 2):
                 return None
             ns = self.own.ns[rows]
-            line, sigma, _ = fit(ns, line.ahead(ns) + off, line)
-        _, half = _core(off)
-        return Matched(rows, self._order[place], line, sigma) if half <= self._by_chance() else None
-
-    def _by_chance(self) -> float:
-        """Half of how far those would scatter that are not the same."""
-        within = self._key[1:] == self._key[:-1]
-        gaps = np.diff(self._ns)[within]
-        return min(_CORE / 4 * float(np.median(gaps)), 2 * _STRAY_NS) if len(gaps) else 0.0
+            line, _, _ = fit(ns, line.ahead(ns) + off, line)
+        gaps = np.diff(self._ns)[self._key[1:] == self._key[:-1]]
+        chance_ns = min(_CORE / 4 * float(np.median(gaps)), _STRAY_NS) if len(gaps) else 0.0
+        return Matched(rows, self._order[place], line) if _core(off)[1] <= chance_ns else None
 
 
 def _core(values: Floats) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.errors import MergeError
+from pytest_gputrace.errors import MergeError, PublishError
 from pytest_gputrace.timeline.deciding import decide
 from pytest_gputrace.timeline.inputs import collect
 from pytest_gputrace.timeline.outcome import LeftOut
@@ -64,6 +64,8 @@ def merge(
         PublishError: ``output`` cannot be written, or exists.
     """
     output = Path(output)
+    if os.path.lexists(output) and not force:
+        raise PublishError(f"cannot write {output}: it exists; give another name, or replace it by force", path=output)
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     given, left_out = collect(paths, ranks or {})
     if any(os.path.realpath(each.path) == os.path.realpath(output) for each in given if each.named):

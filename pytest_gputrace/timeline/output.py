@@ -49,7 +49,10 @@ def write(
     try:
         writer = _Writer(file, pool)
         writer.head(decision, left_out)
-        inputs = [_input(each, writer.copy(each, watch, index)) for index, each in enumerate(decision.planned)]
+        inputs = [
+            _input(each, decision.base_time_ns, writer.copy(each, watch, index))
+            for index, each in enumerate(decision.planned)
+        ]
         links = [_link(decision, index, writer) for index in range(len(decision.planned))]
         file.write(b"\n]}\n")
         size_bytes = file.publish()
@@ -152,12 +155,13 @@ def _sources(planned: Sequence[Planned]) -> dict[str, Any]:
     return {"files": files, "functions": functions} if files or functions else {}
 
 
-def _input(planned: Planned, written: tuple[int, Flows]) -> MergedInput:
+def _input(planned: Planned, begin_ns: int, written: tuple[int, Flows]) -> MergedInput:
     survey, clock = planned.survey, planned.plan.clock
+    first_ns, last_ns = (begin_ns + clock.at(time_ns or 0) for time_ns in (survey.first_ns, survey.last_ns))
     events, flows = written
     rank = planned.worker.rank if planned.worker.rank >= 0 else None
     return MergedInput(
         path=survey.path, format=survey.format, worker=planned.worker.label, rank=rank, node=planned.node,
-        base_time_ns=planned.base_time_ns, first_ns=clock.at(survey.first_ns or 0), last_ns=clock.at(survey.last_ns or 0),
+        base_time_ns=planned.base_time_ns, first_ns=first_ns, last_ns=last_ns,
         events=events, metadata=survey.metadata, untimed=survey.untimed, flows_in=survey.flows, flows_out=flows,
     )  # fmt: skip

@@ -23,7 +23,8 @@ def not_placeable(survey: Survey, *, named: bool) -> str:
     if why := _WHY.get(survey.format):
         return "" if survey.format == "merged" and named else f"not placeable: {why}"
     for problem in survey.problems:
-        if problem.kind == "root" and (not named or any(word in problem.message for word in _NO_TRACES)):
+        is_none = problem.kind == "root" or (problem.kind == "event" and survey.first_ns is None)
+        if is_none and (not named or any(word in problem.message for word in _NO_TRACES)):
             return f"not placeable: {problem.message}"
     return ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_gputrace.claims import claim
 from pytest_gputrace.timeline.processes import PROFILERS
@@ -27,6 +27,7 @@ LAST_RANK = 2_000_000
 
 _LISTED = 8
 _ASK = "say it: --rank N FILE"
+_CONFIRM = "was it copied, or is it another worker's? If the file is right:"
 _HOST_PROFILERS_FIRST = ("viztracer", "kineto", "proton")
 _LONGEST_HOST = 253  # of a name in DNS
 _PART = re.compile(r"(?P<session>.+)\.part_(?P<part>[0-9]+)\.chrome_trace(?:\.gz)?")
@@ -90,14 +91,14 @@ class Complete(NamedTuple):
     absent: list[str]
 
 
-def order(worker: Worker, format: Format, path: Path) -> tuple[object, ...]:
+def order(worker: Worker, format: Format, path: Path) -> tuple[Any, ...]:
     """What files are sorted by: the worker, what shows the host before what shows the GPU, the name."""
     first = _HOST_PROFILERS_FIRST
     which = first.index(format) if format in first else len(first)
     return worker.rank, _natural(worker.node), worker.local_rank, which, _natural(path.name), str(path)
 
 
-def _natural(text: str) -> list[object]:
+def _natural(text: str) -> list[Any]:
     """Text to sort by, in which 10 comes after 9."""
     return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", text))]
 
@@ -128,38 +129,40 @@ def _unknown(file: Told) -> str:
 
 def _rank(file: Told) -> tuple[int | None, str]:
     """The global rank that is told of a file, and who disagrees."""
-    inside, claimed, local = file.inside, file.claim.rank, file.claim.local_rank
-    if inside is not None and inside < 0:
+    given, inside, claimed, local = file.given, file.inside, file.claim.rank, file.claim.local_rank
+    alone = file.world_size == 1 and (given, claimed, local) != (None, None, None)
+    if inside is not None and (inside < 0 or alone):  # each engine of a service is rank 0 of a world of its own
         inside = None
-    if file.world_size == 1 and (file.given, claimed, local) != (None, None, None):
-        inside = None  # each engine of a service is rank 0 of a world of its own
-    reason = ""
-    if file.given is not None and inside is not None and inside != file.given:
-        reason = f"{file.path}: --rank says {file.given}, the file itself rank {inside}"
-    elif file.given is None and inside is not None:
-        if claimed is not None and claimed != inside:
-            reason = f"{file.path}: the file itself says rank {inside}, its name or folder rank {claimed}; {_ASK}"
-        elif claimed is None and local is not None and inside < local:
-            reason = (
-                f"{file.path}: the file itself says rank {inside}, its name or folder local rank {local}, "
-                f"which is never the greater; {_ASK}"
-            )
-    rank = next((each for each in (file.given, inside, claimed) if each is not None), None)
+    rank = next((each for each in (given, inside, claimed) if each is not None), None)
+    why = ""
     if rank is not None and rank > LAST_RANK:
-        reason = f"{file.path}: rank {rank} cannot be, ranks go to {LAST_RANK:,}; {_ASK}"
-    return rank, reason
+        why = f"rank {rank} cannot be, ranks go to {LAST_RANK:,}"
+    elif inside is None:
+        pass
+    elif given is not None and given != inside:
+        why = f"--rank says {given}, the file itself rank {inside}; is it the wrong file?"
+    elif given is None and claimed is not None and claimed != inside:
+        why = f"the file itself says rank {inside}, its name or folder rank {claimed}; {_CONFIRM} --rank {inside} FILE"
+    elif given is None and claimed is None and local is not None and inside < local:
+        told = f"the file itself says rank {inside}, its name or folder local rank {local}, which is never the greater"
+        why = f"{told}; {_CONFIRM} --rank {inside} FILE"
+    return rank, why and f"{file.path}: {why}"
 
 
 def _hosts(files: Sequence[Told]) -> list[str]:
     """The host of each file, also where only its neighbours tell it: those of its node, or in the folder of its rank."""
-    hosts = [file.host[:_LONGEST_HOST] for file in files]
+    hosts = ["".join(filter(str.isprintable, file.host[:_LONGEST_HOST])) for file in files]
     hosts = _shared([file.claim.node or None for file in files], hosts)
     return _shared(map(_rank_folder, files), hosts)
 
 
+def _folder(file: Told) -> Path:
+    return file.path.absolute().parent
+
+
 def _rank_folder(file: Told) -> Path | None:
     """The folder, where it tells a rank itself, so that all in it is of one worker."""
-    folder = file.path.absolute().parent
+    folder = _folder(file)
     told = claim(folder / "-")
     return None if told.rank is None and told.local_rank is None else folder
 
@@ -221,13 +224,15 @@ def _join_others(files: Sequence[Told], whose: _Whose) -> None:
             whose[:] = [Worker()] * len(files)
         return
     # In this order: what is called alike may lie among files of other ranks.
-    _join(files, whose, lambda file: (file.path.absolute().parent, _PROFILER_ENDING.sub("", file.path.name)))
-    _join(files, whose, lambda file: file.path.absolute().parent if file.claim.local_rank is None else None)
+    others = [at for at, worker in enumerate(whose) if worker is None]
+    _join(files, whose, others, lambda file: (_folder(file), _PROFILER_ENDING.sub("", file.path.name)))
+    others = [at for at in others if files[at].claim.local_rank is None]  # which asks for more than a neighbour
+    _join(files, whose, others, _folder)
     if len(named) == 1 and all(file.world_size in (None, 1) for file in files):
-        _join(files, whose, lambda file: "all" if file.claim.local_rank is None else None)
+        _join(files, whose, others, lambda file: "all")
 
 
-def _join(files: Sequence[Told], whose: _Whose, key: Callable[[Told], Hashable]) -> None:
+def _join(files: Sequence[Told], whose: _Whose, others: Sequence[int], key: Callable[[Told], Hashable]) -> None:
     """Give files to the only worker that has others of their key, where its formats stay apart and no name disagrees."""
     by_key: dict[Hashable, set[Worker]] = defaultdict(set)
     of_worker: dict[Worker, list[Told]] = defaultdict(list)
@@ -236,9 +241,9 @@ def _join(files: Sequence[Told], whose: _Whose, key: Callable[[Told], Hashable])
             by_key[key(file)].add(worker)
             of_worker[worker].append(file)
     joining: dict[tuple[Worker, Format], list[int]] = defaultdict(list)
-    for at, file in enumerate(files):
-        if whose[at] is None and key(file) is not None and (worker := _only(by_key.get(key(file), ()))) is not None:
-            joining[worker, file.format].append(at)
+    for at in others:
+        if whose[at] is None and (worker := _only(by_key.get(key(files[at]), ()))) is not None:
+            joining[worker, files[at].format].append(at)
     for (worker, _), indices in joining.items():
         together = of_worker[worker] + [files[at] for at in indices]
         if not list(_clashes(together)) and not _disagree(together):
@@ -247,9 +252,9 @@ def _join(files: Sequence[Told], whose: _Whose, key: Callable[[Told], Hashable])
 
 
 def _disagree(files: Sequence[Told]) -> bool:
-    """Whether names tell different coordinates, as TP0 and TP1, so that they are not of one worker."""
+    """Whether they are not of one worker by their names, as TP0 and TP1, or by the nodes in whose folders they are."""
     known: dict[str, str] = {}
-    return any(
+    return len({file.claim.node for file in files if file.claim.node}) > 1 or any(
         known.setdefault(match["word"].lower(), match["number"]) != match["number"]
         for file in files
         for match in _COORDINATE.finditer(file.path.name)
@@ -263,7 +268,7 @@ def _clashes(files: Sequence[Told]) -> Iterator[list[Told]]:
         by_format[file.format].append(file)
     for alike in by_format.values():
         parts = [_PART.fullmatch(file.path.name) for file in alike]
-        sessions = {(file.path.parent, part and part["session"]) for file, part in zip(alike, parts, strict=True)}
+        sessions = {(_folder(file), part and part["session"]) for file, part in zip(alike, parts, strict=True)}
         numbers = {int(part["part"]) for part in parts if part}
         if len(alike) > 1 and (len(sessions) > 1 or len(numbers) < len(alike)):
             yield alike

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.perfetto.processor import TraceProcessor
 
-__all__ = ["Content", "Slice", "content", "flow_ends", "rank_of", "slices"]
+__all__ = ["Amount", "Slice", "amounts", "flow_ends", "rank_of", "slices", "together"]
 
 # Slices are on tracks of threads, and async ones on tracks of processes.
 _PLACES = """
@@ -18,16 +20,20 @@ _PLACES = """
      select t.id, p.pid, null, p.name, null from process_track t join process p using (upid))
 """
 _SLICES = f"select s.name, ts, ts + dur, pid, tid, process, thread from slice s join {_PLACES} on track_id = track"
+_AMOUNTS = f"""
+    select process, count(*), sum(dur), min(ts), max(ts + dur) from slice left join {_PLACES} on track_id = track
+    group by process
+"""
 _FLOW_ENDS = f"""
     select a.process, b.process, count(*) from flow
-    join slice s on slice_out = s.id join {_PLACES} a on a.track = s.track_id
-    join slice f on slice_in = f.id join {_PLACES} b on b.track = f.track_id group by 1, 2
+    join slice s on slice_out = s.id left join {_PLACES} a on a.track = s.track_id
+    join slice f on slice_in = f.id left join {_PLACES} b on b.track = f.track_id group by 1, 2
 """
 _RANK = re.compile(r"rank (\d+) · ")
 
 
 class Slice(NamedTuple):
-    """An event with a length, in ns since the trace's base; on a track of a process there is no thread."""
+    """An event with a length, in ns of the trace's own time; on a track of a process there is no thread."""
 
     name: str
     start_ns: int
@@ -38,19 +44,13 @@ class Slice(NamedTuple):
     thread: str | None
 
 
-class Content(NamedTuple):
-    """How much Perfetto made of a trace, and what it found wrong."""
+class Amount(NamedTuple):
+    """How many slices there are, how long they are in all, and when the first begins and the last ends."""
 
     slices: int
-    flows: int
-    errors: dict[str, int]
-
-
-def content(perfetto: TraceProcessor) -> Content:
-    ((slice_count, flow_count),) = perfetto.query(
-        "select (select count(*) from slice), (select count(*) from flow)"
-    )
-    return Content(slice_count, flow_count, perfetto.errors())
+    dur_ns: int
+    first_ns: int
+    last_ns: int
 
 
 def slices(perfetto: TraceProcessor, like: str) -> list[Slice]:
@@ -58,13 +58,23 @@ def slices(perfetto: TraceProcessor, like: str) -> list[Slice]:
     return [Slice(*row) for row in perfetto.query(f"{_SLICES} where s.name like '{like}' order by ts")]
 
 
-def flow_ends(perfetto: TraceProcessor) -> dict[tuple[str, str], int]:
+def amounts(perfetto: TraceProcessor) -> list[tuple[str | None, Amount]]:
+    """What each process has, by its name."""
+    return [(process, Amount(*amount)) for process, *amount in perfetto.query(_AMOUNTS)]
+
+
+def together(several: Iterable[Amount]) -> Amount:
+    counts, durations, firsts, lasts = zip(*several, strict=True)
+    return Amount(sum(counts), sum(durations), min(firsts), max(lasts))
+
+
+def flow_ends(perfetto: TraceProcessor) -> dict[tuple[str | None, str | None], int]:
     """Between which processes arrows lead, and how many."""
     return {(out, into): count for out, into, count in perfetto.query(_FLOW_ENDS)}
 
 
-def rank_of(process: str | None) -> str:
-    """The rank in a process's name; every process of a merged trace of several ranks has one."""
+def rank_of(process: str | None) -> int:
+    """The rank that is in a process's name: every process of a timeline of several ranks has one."""
     found = _RANK.match(process or "")
     assert found, f"the process {process!r} names no rank"
-    return found[1]
+    return int(found[1])

@@ -58,7 +58,7 @@ def _engine() -> Path | None:
 class TraceProcessor:
     """A trace loaded by Perfetto: ``with TraceProcessor() as perfetto: perfetto.load(path)``; then as many queries as
     one likes, then the next trace.
-    """  # noqa: D205
+    """
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s

@@ -70,10 +70,10 @@ def test_what_is_refused_says_why(perfetto: TraceProcessor, tmp_path: Path) -> N
     with pytest.raises(ProcessorError, match="no trace is loaded"):
         perfetto.query("select 1")
     perfetto.load(written(tmp_path / "trace.json", LAUNCH))
-    with pytest.raises(ProcessorError, match="the query 'select 1 from nowhere': (?s:.)*no such table: nowhere"):
+    with pytest.raises(ProcessorError, match=r"the query 'select 1 from nowhere': (?s:.)*no such table: nowhere"):
         perfetto.query("select 1 from nowhere")
     assert perfetto.one("select count(*) from slice") == 1
-    with pytest.raises(ProcessorError, match="loading .*absent.json: ENOENT"):
+    with pytest.raises(ProcessorError, match=r"loading .*absent\.json: ENOENT"):
         perfetto.load(tmp_path / "absent.json")
 
 

@@ -568,6 +568,13 @@ class TestForced:
         assert (folder / "real.json").read_bytes() == b"[1]"
         assert private_files(tmp_path) + private_files(folder) == []
 
+    def test_it_is_written_beside_the_file_that_a_link_leads_to(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()  # which may be on another disk
+        (tmp_path / "forced.json").symlink_to(Path("folder", "real.json"))
+        file = ForcedFile(tmp_path / "forced.json")
+        assert (len(private_files(tmp_path)), len(private_files(tmp_path / "folder"))) == (0, 1)
+        file.discard()
+
     def test_a_hard_link_of_the_file_keeps_its_bytes(self, tmp_path: Path) -> None:
         other, path = tmp_path / "other.json", tmp_path / "forced.json"
         other.write_bytes(b"[old]")

@@ -434,10 +434,7 @@ static byte *put_time(byte *to, int64_t ns, Span below)
     *to++ = (byte)('0' + rest / 100);
     *to++ = (byte)('0' + rest / 10 % 10);
     *to++ = (byte)('0' + rest % 10);
-    to = put(to, below.at, below.size);
-    while (to[-1] == '0')
-        to--;
-    return to[-1] == '.' ? to - 1 : to;
+    return put(to, below.at, below.size);
 }
 
 /* --- Ids ---------------------------------------------------------------------------------------------------------- */

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import numpy as np
 
 from pytest_gputrace.traces.compiled import library
@@ -26,6 +26,7 @@ _LARGEST = 2**63 - 1
 # Runs of the shortest of events grow more than this, and are left to Python.
 _GROWTH = 2
 _SPARE_BYTES = 1 << 12
+_MOST_KEPT_BYTES = 1 << 22
 
 
 class Track(NamedTuple):
@@ -98,6 +99,8 @@ class _Room(threading.local):
 
     def of(self, size: int) -> NDArray[np.uint8]:
         """Room for ``size`` bytes, which hold anything."""
+        if size > _MOST_KEPT_BYTES:
+            return np.empty(size, np.uint8)
         if len(self._bytes) < size:
             self._bytes = np.empty(size, np.uint8)
         return self._bytes
@@ -124,7 +127,7 @@ class Splicer:
             add=numbers.add,
             known=None if self._known is None else self._known.ctypes.data,
             known_count=0 if self._known is None else len(self._known),
-            prefix=_span(msgspec.json.encode(prefix)[1:-1]),
+            prefix=_span(json.dumps(prefix, ensure_ascii=False)[1:-1].encode()),
             gpu_lanes=lanes,
             gpu_lanes_count=len(lanes),
             launch_flows=flows,
@@ -162,21 +165,15 @@ def splicer(numbers: Numbers, tracks: Iterable[Track], prefix: str, id_phases: s
 
 
 def _spelled(tracks: Iterable[Track]) -> Iterator[_Track]:
-    """Tracks as files spell them; one that may be spelled in several ways is left to Python."""
+    """Tracks as files spell them; one that a file spells in another way is left to Python."""
     for track in tracks:
-        pid, tid = _literal(track.pid), _literal(track.tid)
-        if b"\\" not in pid + tid:
-            new = (_span(str(number).encode()) for number in (track.new_pid, track.new_tid))
-            yield _Track(_span(pid), _span(tid), *new, int(track.on_gpu))
+        new = (_span(str(number).encode()) for number in (track.new_pid, track.new_tid))
+        yield _Track(_literal(track.pid), _literal(track.tid), *new, int(track.on_gpu))
 
 
-def _literal(name: int | str | None) -> bytes:
-    if name is None:
-        return b""
-    try:
-        return str(name).encode() if isinstance(name, int) else msgspec.json.encode(name)
-    except UnicodeEncodeError:  # half a surrogate
-        return b"\\"
+def _literal(name: int | str | None) -> _Span:
+    # Half a character has no bytes of its own: these are in no file.
+    return _span(b"" if name is None else json.dumps(name, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def _span(text: bytes) -> _Span:

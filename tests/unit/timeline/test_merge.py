@@ -201,7 +201,7 @@ def test_a_report_and_its_scopes_are_linked(tmp_path: Path) -> None:
         "pid": frame["pid"],
         "tid": frame["tid"],
     }
-    viz.events += [{**start, "id": number, "ts": frame["ts"]} for number in (1, 2, 99)]
+    viz.events.extend({**start, "id": number, "ts": frame["ts"]} for number in (1, 2, 99))
     for rank in range(2):
         viz.write(tmp_path / f"rank{rank}.viz.json")
         proton.write(tmp_path / f"rank{rank}.chrome_trace")
