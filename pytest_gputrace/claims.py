@@ -44,7 +44,6 @@ _OTHER_RANKS = frozenset(
         "edp",
         "dcp",
         "pcp",
-        "fsdp",
         # The rank of a matrix: adapters of a model are called after theirs.
         "lora",
         "low",

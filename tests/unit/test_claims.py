@@ -40,7 +40,7 @@ def of(inside: str) -> tuple[int | None, int | None, str]:
         ("lora-rank-16/trace_rank_2.json", 2, None, ""),
         ("low_rank8/trace.json", None, None, ""),
         ("flora_rank2.json", 2, None, ""),
-        ("fsdp_rank_1.json", None, None, ""),
+        ("fsdp_rank_1.json", 1, None, ""),
         ("model_dp0_pp0_tp1_dcp0_ep0_rank5.123.pt.trace.json.gz", 5, None, ""),  # as vLLM calls them
         ("node1/rank0/t.json", None, 0, "node1"),
         ("hostb/rank0/t.json", None, 0, "hostb"),

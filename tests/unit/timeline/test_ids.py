@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from pytest_gputrace.timeline.ids import id_maps
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def never(index: int) -> np.ndarray:  # type: ignore[type-arg]
+
+def never(index: int) -> NDArray[np.int64]:
     raise AssertionError(f"input {index} is read again")
 
 

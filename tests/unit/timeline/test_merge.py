@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from pytest_gputrace.timeline.plan import Flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _BASE_NS = 1_790_857_026_000_000_000
 _QUARTER_NS = 7_889_238 * 10**9
@@ -172,7 +172,8 @@ def test_every_sort_of_id_is_apart_and_still_joins_its_own(tmp_path: Path) -> No
             ids[names[event["pid"]][:6]].append(
                 event.get("id2", {}).get("global") or event.get("bind_id") or event.get("id")
             )
-    for begin, end, other_begin, other_end, named, bound, kept in ids.values():
+    for of_rank in ids.values():
+        begin, end, other_begin, other_end, named, bound, kept = of_rank
         assert begin == end != other_begin == other_end == bound != named
         assert kept == 5
         assert int(begin, 16) < 2**53
