@@ -28,7 +28,7 @@ _MOST_TRIES = 8
 _MOST_ENDS = 100_000
 """So many are compared between two clocks, or those of one pair of workers: more make nothing surer."""
 _MOST_KEYS = 256
-_KEPT = 2000
+_KEPT = 500
 
 
 class Collectives(NamedTuple):
@@ -100,23 +100,21 @@ class _Clock:
 
 
 def _shared(one: Counter[str], two: Counter[str]) -> int:
-    if len(two) < len(one):
-        one, two = two, one
     return sum(min(count, two[key]) for key, count in one.items() if key in two)
 
 
 class _Found(NamedTuple):
-    """The clock against another, which is right already."""
+    """The clock against another, which is right already; and for some of the other's collectives how far it was, and is, off."""
 
     estimate: Estimate
-    ends_ns: NDArray[np.int64]
-    others: NDArray[np.int64]  # on the reference, which collective it is, as a number
-    others_ns: NDArray[np.int64]
+    others: NDArray[np.int64]
+    before_ns: NDArray[np.int64]
+    after_ns: NDArray[np.int64]
 
 
 def _spread(clocks: Sequence[_Clock]) -> None:
     """From the reference on to whatever shares collectives with a clock that is right, along the surest ways."""
-    reference, waiting = clocks[0], {clock.place: clock for clock in clocks[1:]}
+    waiting = {clock.place: clock for clock in clocks[1:]}
     by_key: dict[str, list[_Clock]] = defaultdict(list)
     for clock in clocks:
         for key in clock.most:
@@ -138,7 +136,7 @@ def _spread(clocks: Sequence[_Clock]) -> None:
                 heapq.heappush(ways, (cost + 1 / 50 + 1 / count, place, clock.place, count))
             best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock)))
 
-    lead_on(reference, 0.0)
+    lead_on(clocks[0], 0.0)
     while ways:
         cost, place, by, count = heapq.heappop(ways)
         if place not in waiting or tries[place] >= _MOST_TRIES:
@@ -155,7 +153,7 @@ def _spread(clocks: Sequence[_Clock]) -> None:
         lead_on(clock, cost)
     for place, clock in waiting.items():
         clock.estimate = _RIGHT._replace(why=best[place][1] if place in best else _none(clock))
-    reference.estimate = _of_reference(reference, beside, alone=len(clocks) == 1)
+    clocks[0].estimate = _of_reference(beside, alone=len(clocks) == 1)
 
 
 def _with(clock: _Clock) -> str:
@@ -174,7 +172,7 @@ def _none(clock: _Clock) -> str:
 
 def _compare(clock: _Clock, other: _Clock) -> _Found | str:
     """The estimate of a clock against one that is right; or why there is none."""
-    mine, theirs, lanes = _side_by_side(clock, other)
+    mine, theirs, which = _side_by_side(clock, other)
     own_ns, other_ns = int(mine[1].min()), int(theirs[1].min())
     own, own_rows = _relative(*mine, own_ns)
     another, other_rows = _relative(*theirs, other_ns)
@@ -185,21 +183,16 @@ def _compare(clock: _Clock, other: _Clock) -> _Found | str:
             "together: it stays as its anchor has it"
         )
     line = _with_drift_or_not(own, another, matched)
-    about_ns = own_ns + round(line.about_ns)
-    step = Estimate(
-        other_ns - own_ns + round(line.offset_ns), round(line.slope * _PART_PER_TRILLION), about_ns, 0, 0.0, 0.0, ""
-    )
-    ends_ns = mine[1][own_rows[matched.rows]]
-    places = other_rows[matched.others]
-    others_ns = theirs[1][places]
+    ahead_ns, about_ns = other_ns - own_ns + round(line.offset_ns), own_ns + round(line.about_ns)
+    step = Estimate(ahead_ns, round(line.slope * _PART_PER_TRILLION), about_ns, len(matched.rows), 0.0, 0.0, "")
     estimate = _chain(step, other.estimate)
-    truth_ns = other.estimate.at(others_ns)
-    estimate = estimate._replace(
-        used=len(ends_ns),
-        residual_before_us=_median_us(ends_ns - truth_ns),
-        residual_after_us=_median_us(estimate.at(ends_ns) - truth_ns),
-    )
-    return _Found(estimate, ends_ns, lanes[places], others_ns)
+    ends_ns, places = mine[1][own_rows[matched.rows]], other_rows[matched.others]
+    truth_ns = other.estimate.at(theirs[1][places])
+    before_ns, after_ns = ends_ns - truth_ns, estimate.at(ends_ns) - truth_ns
+    estimate = estimate._replace(residual_before_us=_median_us(before_ns), residual_after_us=_median_us(after_ns))
+    others = which[places]
+    kept = others % max(1, sum(len(each.end_ns) for each in other.workers) // _KEPT) == 0
+    return _Found(estimate, others[kept], before_ns[kept], after_ns[kept])
 
 
 def _chain(step: Estimate, then: Estimate) -> Estimate:
@@ -231,24 +224,21 @@ _Side = tuple["NDArray[np.int32]", "NDArray[np.int64]"]
 
 
 def _side_by_side(clock: _Clock, other: _Clock) -> tuple[_Side, _Side, NDArray[np.int64]]:
-    """What the workers of both clocks share, each key of each pair of workers under a number of its own.
-
-    And for each on the other side which collective it is.
-    """
+    """What both clocks' workers share, by keys of each pair of workers; and which collective each of the other is."""
     mine: list[_Side] = []
     theirs: list[_Side] = []
     which: list[NDArray[np.int64]] = []
-    numbers, ends = 0, 0
+    numbers = 0
     starts = np.cumsum([0, *(len(each.end_ns) for each in other.workers)])
     for first, second in _pairs(clock, other):
         a, b = clock.counts[first], other.counts[second]
-        keys = sorted(key for key in a if key in b)
-        keys = sorted(keys, key=lambda key: -min(a[key], b[key]))[: _MOST_KEYS - numbers]
-        more = len(clock.workers[first].end_ns) + len(other.workers[second].end_ns)
-        if not keys or (mine and ends + more > _MOST_ENDS):
+        both = {key: min(count, b[key]) for key, count in a.items() if key in b}
+        keys = sorted(both, key=lambda key: (-both[key], key))[: _MOST_KEYS - numbers]
+        room = _MOST_ENDS - sum(len(key) for key, _ in (*mine, *theirs))
+        if mine and len(clock.workers[first].end_ns) + len(other.workers[second].end_ns) > room:
             continue
         known = {key: numbers + place for place, key in enumerate(keys)}
-        numbers, ends = numbers + len(keys), ends + more
+        numbers += len(keys)
         mine.append(_known(clock.workers[first], known)[0])
         side, rows = _known(other.workers[second], known)
         theirs.append(side)
@@ -291,33 +281,24 @@ def _relative(key: NDArray[np.int32], end_ns: NDArray[np.int64], origin_ns: int)
 
 
 def _median_us(off_ns: NDArray[np.int64]) -> float:
-    return float(np.median(np.abs(off_ns))) / 1000
+    return float(np.median(np.abs(off_ns))) / 1000 if len(off_ns) else math.nan
 
 
-def _of_reference(reference: _Clock, beside: Sequence[_Found], *, alone: bool) -> Estimate:
+def _of_reference(beside: Sequence[_Found], *, alone: bool) -> Estimate:
     """It is right by definition; how far its ends are from the middle of the others' is told all the same."""
     if not beside:
-        why = "there is no other clock" if alone else "no other clock could be compared with it"
-        return _RIGHT._replace(why=why)
-    total = sum(len(worker.end_ns) for worker in reference.workers)
-    stride = max(1, total // _KEPT)
-    kept = [found.others % stride == 0 for found in beside]
-    if not any(some.any() for some in kept):
-        kept = [np.ones(len(found.others), np.bool_) for found in beside]
-    which = np.concatenate([found.others[some] for found, some in zip(beside, kept, strict=True)])
-    before = np.concatenate([(f.ends_ns - f.others_ns)[some] for f, some in zip(beside, kept, strict=True)])
-    after = np.concatenate(
-        [(f.estimate.at(f.ends_ns) - f.others_ns)[some] for f, some in zip(beside, kept, strict=True)]
-    )
-    used = max(found.estimate.used for found in beside)
-    return Estimate(0, 0, 0, used, _median_of_middles(which, before), _median_of_middles(which, after), "")
+        return _RIGHT._replace(why="there is no other clock" if alone else "no other clock could be compared with it")
+    which = np.concatenate([found.others for found in beside])
+    before_us = _median_us(_middles(which, np.concatenate([found.before_ns for found in beside])))
+    after_us = _median_us(_middles(which, np.concatenate([found.after_ns for found in beside])))
+    return Estimate(0, 0, 0, max(found.estimate.used for found in beside), before_us, after_us, "")
 
 
-def _median_of_middles(which: NDArray[np.int64], off_ns: NDArray[np.int64]) -> float:
-    """The median of how far off each collective is, of which the middle counts where it is there several times."""
+def _middles(which: NDArray[np.int64], off_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each collective the middle of how far others are off."""
     order = np.lexsort((off_ns, which))
     which, off_ns = which[order], off_ns[order]
-    starts = np.flatnonzero(np.append(True, which[1:] != which[:-1]))
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
     counts = np.diff(np.append(starts, len(which)))
-    middles = (off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2
-    return _median_us(middles)
+    middles: NDArray[np.int64] = (off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2
+    return middles

@@ -19,6 +19,8 @@ class _Timed(msgspec.Struct, gc=False):
     ts: msgspec.Raw = msgspec.Raw(b"null")
 
 
+# How null, a text, an object and a list begin.
+_NO_NUMBER = (b"n", b'"', b"{", b"[", b"t", b"f")
 _TIMED = msgspec.json.Decoder(list[_Timed])
 
 
@@ -36,7 +38,7 @@ def _times(text: bytes) -> list[Decimal]:
     data = b"[" + text + b"]"
     try:
         texts = [bytes(event.ts) for event in _TIMED.decode(data) if event.ph != "M"]
-        return [Decimal(text.decode()) for text in texts if text != b"null"]
+        return [Decimal(text.decode()) for text in texts if text[:1] not in _NO_NUMBER]
     except msgspec.ValidationError:  # a value of another type than is usual
         events: list[Any] = json.loads(data, parse_float=Decimal, parse_int=Decimal)
         return [event["ts"] for event in events if event.get("ph") != "M" and isinstance(event.get("ts"), Decimal)]

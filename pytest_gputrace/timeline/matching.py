@@ -76,6 +76,8 @@ def fit(ns: Floats, ahead_ns: Floats, start: Line, *, level: bool = False) -> tu
 
     ``level`` leaves the slope of ``start``.
     """
+    some = slice(None, None, 1 + len(ns) // (4 * _ROWS))
+    ns, ahead_ns = ns[some], ahead_ns[some]
     about = float(np.mean(ns))
     line = Line(about, float(start.ahead(np.array([about]))[0]), start.slope)
     since = ns - about
@@ -258,7 +260,7 @@ def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
         fewest = int(both[key])
         if fewest < NEEDED:
             continue
-        sampled = np.linspace(0, fewest - 1, min(fewest, 512)).astype(np.intp)
+        sampled = np.arange(0, fewest, 1 + fewest // 512)
         for mine, theirs in ((own[:fewest], other[:fewest]), (own[-fewest:], other[-fewest:])):
             found += _in_rows(mine[sampled], theirs[sampled][None, :], unchanged_ns)
         length = min(_SEGMENT, max(NEEDED, fewest // 2))
@@ -271,28 +273,20 @@ def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
 def _by_votes(lanes: _Lanes, unchanged_ns: float) -> Iterator[tuple[float, Line]]:
     """Where keys have few each: the differences that most pairs of any key have."""
     pairs = lanes.counts * lanes.other_counts
-    differences: list[Floats] = []
-    room = _MOST_PAIRS
+    differences, room = [], _MOST_PAIRS
     for key in np.flatnonzero(pairs).tolist():
         room -= int(pairs[key])
         if room >= 0:
             own, other = lanes.key_ns(key)
-            differences.append((other[None, :] - own[:, None]).ravel())
+            differences.append(np.subtract.outer(other, own).ravel())
     if not differences:
         return
     about = float(np.mean(lanes.own.ns))
-    ahead = np.sort(np.concatenate(differences))
+    ahead = np.concatenate(differences)
     width = _STRAY_NS + MOST_DRIFT / 4 * float(lanes.own.ns[-1] - lanes.own.ns[0])
-    votes = np.searchsorted(ahead, ahead + width, side="right") - np.arange(len(ahead))
-    order = np.lexsort((np.abs(ahead - unchanged_ns), -votes))
-    picked: list[int] = []
-    for row in order[: 64 * _PICKS].tolist():
-        if all(abs(ahead[row] - ahead[other]) > width for other in picked):
-            picked.append(row)
-            middle = float(np.median(ahead[row : row + votes[row]]))
-            yield _STRAY_NS / int(votes[row]), Line(about, middle, 0.0)
-        if len(picked) == 2 * _PICKS:
-            return
+    bins, which, votes = np.unique(ahead // width, return_inverse=True, return_counts=True)
+    for at in np.lexsort((np.abs(bins * width - unchanged_ns), -votes))[: 4 * _PICKS].tolist():
+        yield _STRAY_NS / int(votes[at]), Line(about, float(np.median(ahead[which == at])), 0.0)
 
 
 def _in_rows(own: Floats, windows: Floats, unchanged_ns: float) -> Iterator[tuple[float, Line]]:

@@ -123,7 +123,7 @@ def assign(files: Sequence[Told]) -> Assigned:
 
 def _unknown(file: Told) -> str:
     if (local := file.claim.local_rank) is not None:
-        return f"{file.path}: local rank {local}, and nothing tells for sure which rank of the job that is; {_ASK}"
+        return f"{file.path}: local rank {local}, and nothing tells for sure whose that is; {_ASK}"
     return f"{file.path}: nothing tells its rank; {_ASK}"
 
 
@@ -198,7 +198,8 @@ def _by_local_rank(files: Sequence[Told], ranks: Sequence[int | None], clocks: S
                 known[place or None, file.claim.local_rank].add(worker)
     places = {(clock or None, file.claim.local_rank)
               for file, worker, clock in zip(files, whose, clocks, strict=True) if worker is not None}  # fmt: skip
-    only_clock = _only(filter(None, clocks)) or ""
+    several = len(set(filter(None, clocks))) > 1
+    only_clock = "" if several else _only(filter(None, clocks)) or ""
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
         local = file.claim.local_rank
         if whose[at] is not None or local is None:
@@ -207,7 +208,9 @@ def _by_local_rank(files: Sequence[Told], ranks: Sequence[int | None], clocks: S
         same = beside or (known.get((clock, local)) if clock else None) or ()
         if same:
             whose[at] = _only(same)
-        elif not any(_may_be(there, clock or None) and _may_be(number, local) for there, number in places):
+        elif (clock or not several) and not any(
+            _may_be(there, clock or None) and _may_be(number, local) for there, number in places
+        ):
             whose[at] = Worker(node=clock or only_clock, local_rank=local)
     return whose
 
@@ -218,8 +221,7 @@ def _may_be(one: object, two: object) -> bool:
 
 def _join_others(files: Sequence[Told], whose: _Whose) -> None:
     """Give the files of which nothing was told so far to whom they belong for sure; others stay with nobody."""
-    named = {worker for worker in whose if worker is not None}
-    if not named:
+    if not any(whose):
         if not list(_clashes(files)) and not _disagree(files):
             whose[:] = [Worker()] * len(files)
         return
@@ -228,7 +230,7 @@ def _join_others(files: Sequence[Told], whose: _Whose) -> None:
     _join(files, whose, others, lambda file: (_folder(file), _PROFILER_ENDING.sub("", file.path.name)))
     others = [at for at in others if files[at].claim.local_rank is None]  # which asks for more than a neighbour
     _join(files, whose, others, _folder)
-    if len(named) == 1 and all(file.world_size in (None, 1) for file in files):
+    if all(file.world_size in (None, 1) for file in files):
         _join(files, whose, others, lambda file: "all")
 
 

@@ -56,10 +56,11 @@ def test_a_pair_of_real_traces_is_all_there(perfetto: TraceProcessor, tmp_path: 
     for path in paths:
         if not path.exists():
             pytest.skip(f"needs traces: a folder with {path.name}, named by GPUTRACE_TRACES")
-    alone, flows, errors = [], 0, Counter[str]()
+    alone, slices, flows, errors = [], 0, 0, Counter[str]()
     for path in paths:
         perfetto.load(path)
         alone.append(together(amount for _, amount in amounts(perfetto)))
+        slices += perfetto.one("select count(*) from slice")
         flows += sum(flow_ends(perfetto).values())
         errors.update(perfetto.errors())
     result = merge(
@@ -80,6 +81,7 @@ def test_a_pair_of_real_traces_is_all_there(perfetto: TraceProcessor, tmp_path: 
         moved_ns = each.base_time_ns - result.base_time_ns
         assert after.first_ns == pytest.approx(before.first_ns + moved_ns, rel=0, abs=ROUNDED_NS)
         assert after.last_ns == pytest.approx(before.last_ns + moved_ns, rel=0, abs=ROUNDED_NS)
+    assert perfetto.one("select count(*) from slice") == slices
     ends = flow_ends(perfetto)
     assert sum(ends.values()) == flows
     assert not [(out, into) for out, into in ends if rank_of(out) != rank_of(into)]

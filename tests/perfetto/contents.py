@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Amount", "Slice", "amounts", "flow_ends", "rank_of", "slices", "together"]
 
-# Slices are on tracks of threads, and async ones on tracks of processes.
+# Slices are on tracks of threads, and async ones on tracks of processes. Instants of the whole trace are nowhere.
 _PLACES = """
     (select t.id as track, p.pid, h.tid, p.name as process, h.name as thread from thread_track t
         join thread h using (utid) join process p using (upid)
@@ -21,7 +21,7 @@ _PLACES = """
 """
 _SLICES = f"select s.name, ts, ts + dur, pid, tid, process, thread from slice s join {_PLACES} on track_id = track"
 _AMOUNTS = f"""
-    select process, count(*), sum(dur), min(ts), max(ts + dur) from slice left join {_PLACES} on track_id = track
+    select process, count(*), sum(dur), min(ts), max(ts + dur) from slice join {_PLACES} on track_id = track
     group by process
 """
 _FLOW_ENDS = f"""
@@ -59,7 +59,7 @@ def slices(perfetto: TraceProcessor, like: str) -> list[Slice]:
 
 
 def amounts(perfetto: TraceProcessor) -> list[tuple[str | None, Amount]]:
-    """What each process has, by its name."""
+    """What each process has, by its name; instants of the whole trace are in none."""
     return [(process, Amount(*amount)) for process, *amount in perfetto.query(_AMOUNTS)]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Times = NDArray[np.float64]
+    Times = NDArray[np.floating]
 
 _EPOCH_NS = 1_780_000_000_123_456_789
 _KEYS = ["world AllReduce", "world AllGather", "world ReduceScatter"]

@@ -161,8 +161,8 @@ def odd_ids(rank: int) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("either")
 def test_every_sort_of_id_is_apart_and_still_joins_its_own(tmp_path: Path) -> None:
     for rank in range(2):
-        root = {"baseTimeNanoseconds": _BASE_NS, "traceEvents": odd_ids(rank)}
-        (tmp_path / f"rank{rank}.json").write_text(json.dumps(root))
+        document = {"baseTimeNanoseconds": _BASE_NS, "traceEvents": odd_ids(rank)}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(document))
     merge(tmp_path, tmp_path / "out.json")
     root = read(tmp_path / "out.json")
     names = processes(root)

@@ -143,9 +143,7 @@ def test_a_local_rank_is_joined_with_the_rank_that_it_is_for_sure(files: list[To
 )  # fmt: skip
 def test_a_local_rank_that_may_be_a_rank_of_another_file_is_asked_for(files: list[Told]) -> None:
     path = str(files[-1].path).removeprefix("/r/")
-    assert reasons(*files) == [
-        f"{path}: local rank 0, and nothing tells for sure which rank of the job that is; {_ASK}"
-    ]
+    assert reasons(*files) == [f"{path}: local rank 0, and nothing tells for sure whose that is; {_ASK}"]
 
 
 @pytest.mark.parametrize(
@@ -292,6 +290,16 @@ def test_by_which_clock_a_file_was_recorded(files: list[Told], nodes: list[str])
     assert assign(files).nodes == nodes
 
 
+def test_where_only_one_node_is_told_all_local_ranks_are_of_it() -> None:
+    one, report = kineto("k/local_rank0.json", host="a"), viz("v/local_rank0.json")
+    assert labels(one, report) == ["local rank 0 on a"] * 2
+    other = kineto("l/local_rank0.json", host="b")
+    assert reasons(one, other, report) == [
+        f"v/local_rank0.json: local rank 0, and nothing tells for sure whose that is; {_ASK}"
+    ]
+    assert labels(one, other, viz("l/local_rank0.viz.json"))[1:] == ["local rank 0 on b"] * 2
+
+
 def test_a_node_that_only_the_neighbours_tell() -> None:
     files = [kineto(f"{top}/benchmarks/gpt/rank0/k.json", host=top) for top in "xy"]
     files += [viz(f"{top}/benchmarks/gpt/rank0/v.json") for top in "xy"]
@@ -341,6 +349,7 @@ def test_ranks_that_cannot_be() -> None:
         "1 of 2 ranks have no file: 1; --allow-missing merges the others",
     ]  # fmt: skip
     assert completed(*ranks(0, 1, 5, world_size=2)) == [2, (), "rank5.json: rank 5 cannot be in a world of 2 ranks"]
+    assert completed(*ranks(0, 1, 2, world_size=2)) == [2, (), "rank2.json: rank 2 cannot be in a world of 2 ranks"]
     assert completed(*ranks(0, 1, 2, 3, world_size=4), expect_ranks=2) == [
         2, (), "ranks 2, 3 beyond the 2 that are expected",
     ]  # fmt: skip
