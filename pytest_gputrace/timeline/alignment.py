@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Collectives", "Estimate", "align"]
 
 _PART_PER_TRILLION = 10**12
-_NEEDED_FOR_DRIFT = 20
-_STANDARD_ERRORS = 4
-_MOST_TRIES = 8
-_MOST_ENDS = 100_000
-"""So many are compared between two clocks, or those of one pair of workers: more make nothing surer."""
-_MOST_KEYS = 256
-_KEPT = 500
+_NEEDED_FOR_DRIFT, _STANDARD_ERRORS, _MOST_TRIES = 20, 4, 8
+# So many are compared between two clocks, or those of one pair of workers: more make nothing surer.
+_MOST_ENDS, _MOST_KEYS, _KEPT = 100_000, 256, 500
 
 
 class Collectives(NamedTuple):
@@ -45,7 +41,7 @@ class Collectives(NamedTuple):
 class Estimate(NamedTuple):
     """How a clock is set right: a time t becomes t + offset_ns + (t - about_ns) * drift_ppt // 10**12.
 
-    ``used`` ends of collectives tell it. ``why`` says why the clock is left as it is; empty where it is not.
+    ``used`` ends tell it. ``why`` says why the clock is left as it is; empty where it is not.
     """
 
     offset_ns: int
@@ -116,9 +112,8 @@ def _spread(clocks: Sequence[_Clock]) -> None:
     """From the reference on to whatever shares collectives with a clock that is right, along the surest ways."""
     waiting = {clock.place: clock for clock in clocks[1:]}
     by_key: dict[str, list[_Clock]] = defaultdict(list)
-    for clock in clocks:
-        for key in clock.most:
-            by_key[key].append(clock)
+    for clock, key in ((clock, key) for clock in clocks for key in clock.most):
+        by_key[key].append(clock)
     ways: list[tuple[float, int, int, int]] = []
     best: dict[int, tuple[int, str]] = {}
     tries: Counter[int] = Counter()
@@ -134,7 +129,8 @@ def _spread(clocks: Sequence[_Clock]) -> None:
             if count >= NEEDED:
                 # Errors add up as squares: a step more is worth it where few collectives lead straight there.
                 heapq.heappush(ways, (cost + 1 / 50 + 1 / count, place, clock.place, count))
-            best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock)))
+            else:
+                best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock)))
 
     lead_on(clocks[0], 0.0)
     while ways:
@@ -143,8 +139,8 @@ def _spread(clocks: Sequence[_Clock]) -> None:
             continue
         tries[place] += 1
         found = _compare(waiting[place], clocks[by])
-        if isinstance(found, str):
-            best[place] = max(best[place], (count, found))
+        if found is None:
+            best[place] = max(best.get(place, (0, "")), (count, _apart(count, clocks[by])))
             continue
         clock = waiting.pop(place)
         clock.estimate = found.estimate
@@ -165,23 +161,25 @@ def _too_few(count: int, clock: _Clock) -> str:
     return f"{count} {are} shared with {_with(clock)}, {NEEDED} are needed: it stays as its anchor has it"
 
 
+def _apart(count: int, clock: _Clock) -> str:
+    no = "no setting of the clock lets them end together: it stays as its anchor has it"
+    return f"{count:,} collectives are shared with {_with(clock)}, and {no}"
+
+
 def _none(clock: _Clock) -> str:
     what = "no collective is shared with the others" if clock.workers else "there are no collectives"
     return f"{what}, {NEEDED} are needed: it stays as its anchor has it"
 
 
-def _compare(clock: _Clock, other: _Clock) -> _Found | str:
-    """The estimate of a clock against one that is right; or why there is none."""
+def _compare(clock: _Clock, other: _Clock) -> _Found | None:
+    """The estimate of a clock against one that is right; None where none lets collectives end together."""
     mine, theirs, which = _side_by_side(clock, other)
     own_ns, other_ns = int(mine[1].min()), int(theirs[1].min())
     own, own_rows = _relative(*mine, own_ns)
     another, other_rows = _relative(*theirs, other_ns)
     matched = match(own, another, float(own_ns - other_ns))
     if matched is None:
-        return (
-            f"{len(own.ns):,} collectives are shared with {_with(other)}, and no setting of the clock lets them end "
-            "together: it stays as its anchor has it"
-        )
+        return None
     line = _with_drift_or_not(own, another, matched)
     ahead_ns, about_ns = other_ns - own_ns + round(line.offset_ns), own_ns + round(line.about_ns)
     step = Estimate(ahead_ns, round(line.slope * _PART_PER_TRILLION), about_ns, len(matched.rows), 0.0, 0.0, "")
@@ -265,9 +263,8 @@ def _meet(one: Collectives, two: Collectives) -> bool:
 
 def _known(collectives: Collectives, numbers: Mapping[str, int]) -> tuple[_Side, NDArray[np.intp]]:
     table = np.array([numbers.get(key, -1) for key in collectives.keys], np.int32)
-    key = table[collectives.key]
-    rows = np.flatnonzero(key >= 0)
-    return (key[rows], collectives.end_ns[rows]), rows
+    rows = np.flatnonzero(table[collectives.key] >= 0)
+    return (table[collectives.key[rows]], collectives.end_ns[rows]), rows
 
 
 def _joined(sides: Sequence[_Side]) -> _Side:
@@ -300,5 +297,4 @@ def _middles(which: NDArray[np.int64], off_ns: NDArray[np.int64]) -> NDArray[np.
     which, off_ns = which[order], off_ns[order]
     starts = np.flatnonzero(np.diff(which, prepend=-1))
     counts = np.diff(np.append(starts, len(which)))
-    middles: NDArray[np.int64] = (off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2
-    return middles
+    return np.asarray((off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2)

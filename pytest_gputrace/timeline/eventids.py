@@ -54,7 +54,7 @@ def all_ids(source: Source) -> NDArray[np.int64]:
         ids: list[int | str] = []
         for event in _EVENTS.decode(b"[" + text + b"]"):
             ids += _others(event)
-            if isinstance(event.ph, str) and event.ph and event.ph in ID_PHASES:
+            if isinstance(event.ph, str) and len(event.ph) == 1 and event.ph in ID_PHASES:
                 ids += _whole(event.id)
         known = np.union1d(known, np.array(list(numbers(ids)), np.int64))
     return known

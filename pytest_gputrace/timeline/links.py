@@ -34,17 +34,21 @@ _SCOPES = msgspec.json.Decoder(list[_Scope])
 
 
 def link_ends(source: Source, wanted: set[int]) -> Iterator[bytes]:
-    """The ends of arrows to those scopes of a Proton trace that are ``wanted``, as events of that trace; what is found
-    is taken out of ``wanted``.
-    """  # noqa: D205
+    """The ends of arrows to those scopes of a Proton trace that are ``wanted``, as runs of events of that trace.
+
+    What is found is taken out of ``wanted``.
+    """
     for text in run_texts(source):
         if not wanted:
             return
+        ends = []
         for scope in _SCOPES.decode(b"[" + text + b"]"):
             number = scope.args.scope_id if scope.args else None
             if scope.ph == "X" and type(number) is int and number in wanted:
                 wanted.remove(number)
-                yield _end(scope, number)
+                ends.append(_end(scope, number))
+        if ends:
+            yield b",".join(ends)
 
 
 def _end(scope: _Scope, number: int) -> bytes:

@@ -24,17 +24,9 @@ MOST_DRIFT = 200e-6
 
 _CORE = 0.4  # Of both ranks a third may be late, and then less than half of the pairs is good.
 _SIGMAS_OF_CORE = 0.524  # as far from the middle lie so many of a normal distribution
-_SEGMENT = 32
-_STARTS = 7
-_LONGEST_KEYS = 3
-_ROWS = 4096
-_PICKS = 4
-_MOST_SEEDS = 50
-_SAMPLE = 1000
-_MOST_PAIRS = 20_000
-_SAME_NS = 20_000.0
-_NOISE_NS = 1000.0
-_STRAY_NS = 50_000.0
+_SEGMENT, _STARTS, _LONGEST_KEYS, _PICKS = 32, 7, 3, 4
+_ROWS, _SAMPLE, _MOST_PAIRS, _MOST_SEEDS = 4096, 1000, 20_000, 40
+_NOISE_NS, _SAME_NS, _STRAY_NS = 1000.0, 20_000.0, 50_000.0
 _REACH_NS = 1_000_000.0  # further off no straggler tells anything
 
 
@@ -72,10 +64,7 @@ class _Candidate(NamedTuple):
 
 
 def fit(ns: Floats, ahead_ns: Floats, start: Line, *, level: bool = False) -> tuple[Line, float, float]:
-    """The line through most points (late ones do not draw it), how far these scatter, and how sure its slope is.
-
-    ``level`` leaves the slope of ``start``.
-    """
+    """The line through most points, how far these scatter, and the error of its slope, which ``level`` leaves as it is."""
     some = slice(None, None, 1 + len(ns) // (4 * _ROWS))
     ns, ahead_ns = ns[some], ahead_ns[some]
     about = float(np.mean(ns))
@@ -117,21 +106,16 @@ def match(own: Ends, other: Ends, unchanged_ns: float) -> Matched | None:
     candidates: list[_Candidate] = []
     tried: list[Line] = []
     for seed in _seeds(lanes, unchanged_ns)[:_MOST_SEEDS]:
-        if any(_same(line, seed) for line in tried):
-            continue
-        candidate = lanes.grow(seed)
+        candidate = None if any(_same(line, seed) for line in tried) else lanes.grow(seed)
         tried.append(seed)
         if candidate is not None and not any(_same(candidate.line, each.line) for each in candidates):
             candidates.append(candidate)
             tried.append(candidate.line)
-    chosen = _choose(candidates, unchanged_ns)
-    return None if chosen is None else lanes.all_of(chosen.line)
+    return lanes.all_of(_choose(candidates, unchanged_ns).line) if candidates else None
 
 
-def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate | None:
+def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate:
     """Of those by which most are near, the one in order, or that which changes the clock least."""
-    if not candidates:
-        return None
     near_ns = 3 * min(_core(each.off_ns)[1] * (1 + 5 / (len(each.off_ns) - 2)) for each in candidates) + _NOISE_NS
     alike = _alike(candidates, near_ns)
     most = max(len(each.off_ns) for each in alike)
@@ -206,7 +190,7 @@ class _Lanes:
         while True:
             low, high = max(center - reach, 0), min(center + reach, total)
             looked = np.arange(low, high, max(1, (high - low) // _SAMPLE))
-            rows, off, place = self.nearest(looked, line)
+            rows, off, _ = self.nearest(looked, line)
             if len(rows) >= NEEDED:
                 ns = self.own.ns[rows]
                 line, _, _ = fit(ns, line.ahead(ns) + off, line)
@@ -252,8 +236,9 @@ def _held(count: int) -> int:
 
 
 def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
-    """Lines by which some collectives fit, the best first."""
+    """Lines by which some collectives fit: where none is missing, then the best first."""
     found = list(_by_votes(lanes, unchanged_ns))
+    in_order: list[tuple[float, Line]] = []
     both = np.minimum(lanes.counts, lanes.other_counts)
     for key in np.argsort(-both, kind="stable")[:_LONGEST_KEYS].tolist():
         own, other = lanes.key_ns(key)
@@ -262,12 +247,12 @@ def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
             continue
         sampled = np.arange(0, fewest, 1 + fewest // 512)
         for mine, theirs in ((own[:fewest], other[:fewest]), (own[-fewest:], other[-fewest:])):
-            found += _in_rows(mine[sampled], theirs[sampled][None, :], unchanged_ns)
+            in_order += _in_rows(mine[sampled], theirs[sampled][None, :], unchanged_ns)
         length = min(_SEGMENT, max(NEEDED, fewest // 2))
         windows = np.lib.stride_tricks.sliding_window_view(other, length)
         for start in np.unique(np.linspace(0, len(own) - length, _STARTS).astype(int)).tolist():
             found += _in_rows(own[start : start + length], windows, unchanged_ns)
-    return [line for _, line in sorted(found)]
+    return [line for _, line in in_order + sorted(found)]
 
 
 def _by_votes(lanes: _Lanes, unchanged_ns: float) -> Iterator[tuple[float, Line]]:

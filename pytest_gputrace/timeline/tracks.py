@@ -87,6 +87,7 @@ class Tracks:
     def _places_of(self, member: Member) -> dict[tuple[Id, Id, int], _Placed]:
         survey = member.survey
         placed: dict[tuple[Id, Id, int], _Placed] = {}
+        first: dict[Id, _Placed] = {}
         for track, process in sorted(processes(survey).items(), key=lambda item: (item[1][:4], _order(item[0][1]))):
             key = (member.worker, survey.format, process)
             own = self._placed.setdefault(key, _Placed(process.label))
@@ -94,7 +95,7 @@ class Tracks:
             if member.node and (text := f"node {member.node}") not in own.labels:
                 own.labels.append(text)
             placed[track] = own
-        first = {process.pid: own for (*_, process), own in reversed(self._placed.items()) if own in placed.values()}
+            first.setdefault(process.pid, own)
         for other in survey.names.others:
             if other.pid in first:
                 first[other.pid].others.append(other)

@@ -111,8 +111,9 @@ def assign(files: Sequence[Told]) -> Assigned:
         ranks.append(rank)
         reasons += [reason] if reason else []
     nodes = [file.claim.node for file in files]
-    hosts = _hosts(files)
-    whose = _by_local_rank(files, ranks, list(map(_clock, nodes, hosts)))
+    folders = [_rank_folder(file) for file in files]
+    hosts = _hosts(files, folders)
+    whose = _by_local_rank(files, ranks, folders, list(map(_clock, nodes, hosts)))
     _join_others(files, whose)
     reasons += [_unknown(file) for file, worker in zip(files, whose, strict=True) if worker is None]
     reasons += _several_at_once(files, whose)
@@ -149,11 +150,11 @@ def _rank(file: Told) -> tuple[int | None, str]:
     return rank, why and f"{file.path}: {why}"
 
 
-def _hosts(files: Sequence[Told]) -> list[str]:
+def _hosts(files: Sequence[Told], folders: Sequence[Path | None]) -> list[str]:
     """The host of each file, also where only its neighbours tell it: those of its node, or in the folder of its rank."""
     hosts = ["".join(filter(str.isprintable, file.host[:_LONGEST_HOST])) for file in files]
     hosts = _shared([file.claim.node or None for file in files], hosts)
-    return _shared(map(_rank_folder, files), hosts)
+    return _shared(folders, hosts)
 
 
 def _folder(file: Told) -> Path:
@@ -188,14 +189,16 @@ def _clock(node: str, host: str) -> str:
     return f"{node} ({host})" if node and host and node != host else node or host
 
 
-def _by_local_rank(files: Sequence[Told], ranks: Sequence[int | None], clocks: Sequence[str]) -> _Whose:
+def _by_local_rank(
+    files: Sequence[Told], ranks: Sequence[int | None], folders: Sequence[Path | None], clocks: Sequence[str]
+) -> _Whose:
     """The workers so far: by the rank, or by the local rank; joined where one file tells the one, and one the other."""
     whose: _Whose = [None if rank is None else Worker(rank) for rank in ranks]
     known: dict[Hashable, set[Worker]] = defaultdict(set)
-    for file, worker, clock in zip(files, whose, clocks, strict=True):
+    for file, worker, *places_of in zip(files, whose, folders, clocks, strict=True):
         if worker is not None:
-            for place in (_rank_folder(file), clock):
-                known[place or None, file.claim.local_rank].add(worker)
+            for place in filter(None, places_of):
+                known[place, file.claim.local_rank].add(worker)
     places = {(clock or None, file.claim.local_rank)
               for file, worker, clock in zip(files, whose, clocks, strict=True) if worker is not None}  # fmt: skip
     several = len(set(filter(None, clocks))) > 1
@@ -204,8 +207,7 @@ def _by_local_rank(files: Sequence[Told], ranks: Sequence[int | None], clocks: S
         local = file.claim.local_rank
         if whose[at] is not None or local is None:
             continue
-        beside = known.get((_rank_folder(file), local)) if _rank_folder(file) else None
-        same = beside or (known.get((clock, local)) if clock else None) or ()
+        same = known.get((folders[at], local)) or known.get((clock, local))
         if same:
             whose[at] = _only(same)
         elif (clock or not several) and not any(

@@ -258,7 +258,10 @@ def test_collectives_of_two_runs_are_not_taken_for_the_same() -> None:
         rng = np.random.default_rng(seed)
         one, other = _seen(rng, _steps(rng, 100)), _seen(rng, _steps(rng, 100))
         found = align({0: ("", one), 1: ("", other)})[1]
-        assert "no setting of the clock lets them end together: it stays as its anchor has it" in found.why
+        assert found.why == (
+            "100 collectives are shared with the first worker, and no setting of the clock lets them end together: "
+            "it stays as its anchor has it"
+        )
         assert _stays(found)
 
 
