@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,6 +96,8 @@ class _Clock:
 
 
 def _shared(one: Counter[str], two: Counter[str]) -> int:
+    if len(two) < len(one):
+        one, two = two, one
     return sum(min(count, two[key]) for key, count in one.items() if key in two)
 
 
@@ -111,25 +113,18 @@ class _Found(NamedTuple):
 def _spread(clocks: Sequence[_Clock]) -> None:
     """From the reference on to whatever shares collectives with a clock that is right, along the surest ways."""
     waiting = {clock.place: clock for clock in clocks[1:]}
-    by_key: dict[str, list[_Clock]] = defaultdict(list)
-    for clock, key in ((clock, key) for clock in clocks for key in clock.most):
-        by_key[key].append(clock)
     ways: list[tuple[float, int, int, int]] = []
     best: dict[int, tuple[int, str]] = {}
     tries: Counter[int] = Counter()
     beside: list[_Found] = []
 
     def lead_on(clock: _Clock, cost: float) -> None:
-        shared: Counter[int] = Counter()
-        for key, count in clock.most.items():
-            for other in by_key[key]:
-                if other.place in waiting:
-                    shared[other.place] += min(count, other.most[key])
-        for place, count in shared.items():
+        for place, other in waiting.items():
+            count = _shared(clock.most, other.most)
             if count >= NEEDED:
                 # Errors add up as squares: a step more is worth it where few collectives lead straight there.
                 heapq.heappush(ways, (cost + 1 / 50 + 1 / count, place, clock.place, count))
-            else:
+            elif count:
                 best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock)))
 
     lead_on(clocks[0], 0.0)
@@ -297,4 +292,5 @@ def _middles(which: NDArray[np.int64], off_ns: NDArray[np.int64]) -> NDArray[np.
     which, off_ns = which[order], off_ns[order]
     starts = np.flatnonzero(np.diff(which, prepend=-1))
     counts = np.diff(np.append(starts, len(which)))
-    return np.asarray((off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2)
+    middles: NDArray[np.int64] = (off_ns[starts + (counts - 1) // 2] + off_ns[starts + counts // 2]) // 2
+    return middles

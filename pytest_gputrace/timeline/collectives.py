@@ -32,9 +32,10 @@ class Gathered(NamedTuple):
 
 
 class CollectiveEnds:
-    """Gathers them, run by run."""
+    """Gathers the first of them, ``most`` at the most, run by run."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._sorts: dict[tuple[str, str], int] = {}
         self._sort = array("i")
         self._end_ns = array("q")
@@ -57,9 +58,12 @@ class CollectiveEnds:
                 key = (str(columns.text_of(int(group))), names[columns.name[row]])
                 self._sort.append(self._sorts.setdefault(key, len(self._sorts)))
                 self._end_ns.append(int(end_us * 1000))
+        if len(self._sort) > 2 * self._most:
+            first = self.gathered()
+            self._sort, self._end_ns = array("i", first.sort.tobytes()), array("q", first.end_ns.tobytes())
 
     def gathered(self) -> Gathered:
-        """All of them, in order of their ends."""
+        """The first of them, in order of their ends."""
         ends = np.array(self._end_ns, np.int64)
-        order = np.argsort(ends, kind="stable")
+        order = np.argsort(ends, kind="stable")[: self._most]
         return Gathered(list(self._sorts), np.array(self._sort, np.int32)[order], ends[order])

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["merge"]
 
+# Of each file, and of all: more tell no clock better, and are held while the clocks are compared.
+_MOST_COLLECTIVES, _ALL_COLLECTIVES = 20_000, 600_000
+
 
 def merge(
     inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -75,7 +78,8 @@ def merge(
     given = [each for each in given if os.path.realpath(each.path) != os.path.realpath(output)]
     watch = Watch([each.path for each in given], progress)
     jobs = jobs or os.cpu_count() or 1
-    surveys, reasons = _surveys(given, left_out, watch, jobs, collectives=align == "collectives", sources=keep_source)
+    collectives = min(_MOST_COLLECTIVES, _ALL_COLLECTIVES // len(given) + 1) if align == "collectives" else 0
+    surveys, reasons = _surveys(given, left_out, watch, jobs, collectives=collectives, sources=keep_source)
     decision = decide(
         surveys,
         {each.path: each for each in given},
@@ -92,7 +96,7 @@ def merge(
 
 
 def _surveys(
-    given: Sequence[Input], left_out: list[LeftOut], watch: Watch, jobs: int, *, collectives: bool, sources: bool
+    given: Sequence[Input], left_out: list[LeftOut], watch: Watch, jobs: int, *, collectives: int, sources: bool
 ) -> tuple[list[Survey], list[str]]:
     """What the inputs hold, and of those that cannot be read, why; what has no place on a timeline is left out."""
 

@@ -5,6 +5,7 @@ A process of the timeline holds one kind of thing of one worker: a process of th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_gputrace.timeline.survey import FLOW_END, ON_GPU, ON_HOST
@@ -41,9 +42,9 @@ def processes(survey: Survey) -> dict[tuple[Id, Id, int], Process]:
     """Where each track of a file goes."""
     if survey.format == "proton":
         return {track: _of_proton(*track) for track in survey.tracks}
-    lanes = {
-        (pid, tid): {lane for p, t, lane in survey.tracks if (p, t) == (pid, tid)} for pid, tid, _ in survey.tracks
-    }
+    lanes: dict[tuple[Id, Id], set[int]] = defaultdict(set)
+    for pid, tid, lane in survey.tracks:
+        lanes[pid, tid].add(lane)
     on_gpu = {pid for pid, _, lane in survey.tracks if lane == ON_GPU}
     on_host = {pid for pid, _, lane in survey.tracks if lane == ON_HOST}
     places = {}

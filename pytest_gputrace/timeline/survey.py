@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +84,9 @@ class Survey:
 
 
 def survey(
-    path: Path, *, collectives: bool = False, sources: bool = False, progress: Callable[[int], None] | None = None
+    path: Path, *, collectives: int = 0, sources: bool = False, progress: Callable[[int], None] | None = None
 ) -> Survey:
-    """Read a file; with ``collectives`` note when they ended, with ``sources`` keep VizTracer's ``file_info``.
+    """Read a file; note when its first ``collectives`` ended, and with ``sources`` keep VizTracer's ``file_info``.
 
     Raises:
         OSError: it cannot be read.
@@ -125,13 +126,14 @@ def _groups(root: dict[str, Any]) -> dict[str, str]:
     """Their ranks as text: a name alone may stand for another group on another rank."""
     groups = member(root, ("distributedInfo", "pg_config"))
     told = [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else []
-    return {str(each.get("pg_name")): str(each.get("ranks")) for each in told}
+    # The same text in the files of a thousand ranks.
+    return {str(each.get("pg_name")): sys.intern(str(each.get("ranks"))) for each in told}
 
 
 class _Seen:
     """What was seen of the events so far."""
 
-    def __init__(self, collectives: bool) -> None:
+    def __init__(self, collectives: int) -> None:
         self.metadata = self.untimed = 0
         self.first_ns: int | None = None
         self.last_ns: int | None = None
@@ -140,7 +142,7 @@ class _Seen:
         self.flows = Flows()
         self.ids: tuple[int, int] | None = None
         self.links: set[int] = set()
-        self.collectives = CollectiveEnds() if collectives else None
+        self.collectives = CollectiveEnds(collectives) if collectives else None
         self._first_us = np.inf
 
     def look(self, run: EventRun) -> None:

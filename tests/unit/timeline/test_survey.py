@@ -36,7 +36,7 @@ def x(**keys: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("either")
 def test_a_trace_of_kineto(tmp_path: Path) -> None:
     trace = FakeTrace(rank=1, world_size=2)
-    found = survey(trace.write(tmp_path / "trace.json"), collectives=True)
+    found = survey(trace.write(tmp_path / "trace.json"), collectives=100)
     events = [row for row in trace.events if row["ph"] != "M"]
     assert (found.format, found.rank, found.world_size, found.problems) == ("kineto", 1, 2, ())
     assert found.base_time_ns == trace.document["baseTimeNanoseconds"]
@@ -56,6 +56,15 @@ def test_a_trace_of_kineto(tmp_path: Path) -> None:
     assert found.collectives.end_ns == pytest.approx([(row["ts"] + row["dur"]) * 1000 for row in nccl], abs=2)
     assert found.collectives.sorts == [("0", nccl[0]["name"])]
     assert found.groups == {"0": "[0, 1]"}
+
+
+def test_of_many_collectives_the_first_are_kept(tmp_path: Path) -> None:
+    path = FakeTrace(world_size=2, steps=50).write(tmp_path / "trace.json")
+    few, every = (survey(path, collectives=most).collectives for most in (7, 1000))
+    assert few is not None
+    assert every is not None
+    assert few.end_ns.tolist() == every.end_ns[:7].tolist()
+    assert len(every.end_ns) == 50
 
 
 @pytest.mark.usefixtures("either")
