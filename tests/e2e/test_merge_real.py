@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import os
 import statistics
 import subprocess
@@ -35,8 +35,10 @@ def perfetto() -> Iterator[TraceProcessor]:
 
 
 def need(thing: str, package: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"needs {thing}: it records what is merged")
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError as error:
+        pytest.skip(f"needs {thing}: it records what is merged ({error})")
 
 
 def record(script: str, folder: Path, *launcher: str) -> Path:
@@ -69,7 +71,7 @@ def assert_each_holds_one(outer: list[Slice], inner: list[Slice]) -> None:
 
 def test_frames_of_viztracer_hold_the_scopes_of_proton(perfetto: TraceProcessor, tmp_path: Path) -> None:
     need("viztracer", "viztracer")
-    need("proton", "tokenspeed_triton")
+    need("proton", "tokenspeed-proton")
     recorded = record("viztracer_proton.py", tmp_path / "recorded")
     result = merge(recorded, tmp_path / "timeline.json")
     perfetto.load(result.path)
