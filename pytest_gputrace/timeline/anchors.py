@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pytest_gputrace.timeline.outcome import Align
     from pytest_gputrace.timeline.survey import Survey
@@ -26,7 +26,7 @@ _WRITES_ONE = {
 
 
 def anchors(
-    surveys: Sequence[Survey], assume_base: Mapping[str | os.PathLike[str], int], align: Align
+    surveys: Sequence[Survey], assume_base: Mapping[Path, int] | Mapping[str, int], align: Align
 ) -> tuple[list[int], list[str]]:
     """For each input what is added to its times, and what is wrong, in words."""
     assumed = {os.path.realpath(path): base_ns for path, base_ns in assume_base.items()}
@@ -67,7 +67,7 @@ def _base(survey: Survey, assumed_ns: int | None) -> tuple[int | None, str]:
     how = _WRITES_ONE.get(survey.format, _WRITES_ONE["chrome"])
     return None, (
         f"{survey.path}: nothing tells what its times count from (no baseTimeNanoseconds): {how}; "
-        f"say it (--assume-base {Path(survey.path).name}=NS), or let all begin at one time (--align first-event)"
+        f"say it (--assume-base {survey.path}=NS), or let all begin at one time (--align first-event)"
     )
 
 

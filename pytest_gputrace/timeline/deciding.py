@@ -18,7 +18,6 @@ from pytest_gputrace.timeline.tracks import Member, Tracks
 from pytest_gputrace.timeline.workers import Told, assign, complete, order
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -69,7 +68,7 @@ def decide(
     given: Mapping[Path, Input],
     *,
     align: Align,
-    assume_base: Mapping[str | os.PathLike[str], int],
+    assume_base: Mapping[Path, int] | Mapping[str, int],
     expect_ranks: int | None,
     allow_missing: bool,
 ) -> Decision:
@@ -86,6 +85,8 @@ def decide(
     whose.sort(key=lambda each: order(each.worker, each.survey.format, each.survey.path))
     bases, wrong = anchors([each.survey for each in whose], assume_base, align)
     decision.reasons += wrong
+    if not whose:
+        return decision
     if not any(each.survey.first_ns is not None for each in whose) and not decision.reasons:
         decision.reasons.append("no file has an event with a time, so there is nothing to put on a timeline")
     if not decision.reasons:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def merge(
     *,
     ranks: Mapping[int, Iterable[str | os.PathLike[str]]] | None = None,
     align: Align = "anchor",
-    assume_base: Mapping[str | os.PathLike[str], int] | None = None,
+    assume_base: Mapping[Path, int] | Mapping[str, int] | None = None,
     expect_ranks: int | None = None,
     allow_missing: bool = False,
     keep_source: bool = False,
@@ -71,35 +72,38 @@ def merge(
         raise PublishError(f"cannot write {output}: it exists; give another name, or replace it by force", path=output)
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     given, left_out = collect(paths, ranks or {})
-    if any(os.path.realpath(each.path) == os.path.realpath(output) for each in given if each.named):
-        raise MergeError(
-            f"{output} is to be read and written", reasons=[f"{output}: it is to be read and to be written"]
-        )
-    given = [each for each in given if os.path.realpath(each.path) != os.path.realpath(output)]
     watch = Watch([each.path for each in given], progress)
     jobs = jobs or os.cpu_count() or 1
     collectives = min(_MOST_COLLECTIVES, _ALL_COLLECTIVES // len(given) + 1) if align == "collectives" else 0
-    surveys, reasons = _surveys(given, left_out, watch, jobs, collectives=collectives, sources=keep_source)
+    seen = _seen(given, output, watch, jobs, collectives=collectives, sources=keep_source)
+    left_out += seen.left_out
     decision = decide(
-        surveys,
+        seen.surveys,
         {each.path: each for each in given},
         align=align,
         assume_base=assume_base or {},
         expect_ranks=expect_ranks,
         allow_missing=allow_missing,
     )
-    if not allow_missing:
-        decision.reasons.extend(reasons)
-    if decision.reasons:
-        raise _refused(decision.reasons)
+    reasons = [*seen.refused, *decision.reasons, *([] if allow_missing else seen.lost)]
+    if not decision.planned and not reasons:
+        reasons = [f"{each.path}: {each.why}" for each in seen.left_out]
+    if reasons:
+        raise MergeError("not merged:\n" + "\n".join(f"  {reason}" for reason in reasons), reasons=reasons)
     return write(decision, output, left_out, force=force, jobs=jobs, watch=watch)
 
 
-def _surveys(
-    given: Sequence[Input], left_out: list[LeftOut], watch: Watch, jobs: int, *, collectives: int, sources: bool
-) -> tuple[list[Survey], list[str]]:
-    """What the inputs hold, and of those that cannot be read, why; what has no place on a timeline is left out."""
+@dataclass
+class _Seen:
+    """What the inputs hold; of those that are left out, why; what is lost with a file, and what can never be allowed."""
 
+    surveys: list[Survey] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def _seen(given: Sequence[Input], output: Path, watch: Watch, jobs: int, *, collectives: int, sources: bool) -> _Seen:
     def look(number: int) -> Survey | str:
         path = given[number].path
         try:
@@ -107,18 +111,20 @@ def _surveys(
         except OSError as error:
             return f"{path}: cannot be read: {error.strerror or error}"
 
-    surveys: list[Survey] = []
-    reasons: list[str] = []
+    seen = _Seen()
     for each, found in zip(given, _each(look, len(given), jobs), strict=True):
         why = "" if isinstance(found, str) else not_placeable(found, named=each.named)
         reason = "" if why else found if isinstance(found, str) else lost(found)
-        if reason:
-            reasons.append(reason)
-        if why or reason:
-            left_out.append(LeftOut(each.path, why or reason.removeprefix(f"{each.path}: ")))
+        # What was written there before may lie in the folder, and be replaced; no trace may.
+        is_older = isinstance(found, Survey) and found.format == "merged" and not each.named
+        if os.path.realpath(each.path) == os.path.realpath(output) and not is_older:
+            seen.refused.append(f"{each.path}: it is to be read and to be written")
+        elif why or reason:
+            seen.lost += [reason] if reason else []
+            seen.left_out.append(LeftOut(each.path, why or reason.removeprefix(f"{each.path}: ")))
         elif isinstance(found, Survey):
-            surveys.append(found)
-    return surveys, reasons
+            seen.surveys.append(found)
+    return seen
 
 
 def _each(look: Callable[[int], Survey | str], count: int, jobs: int) -> Iterable[Survey | str]:
@@ -130,7 +136,3 @@ def _each(look: Callable[[int], Survey | str], count: int, jobs: int) -> Iterabl
         yield from pool.map(look, range(count))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _refused(reasons: Sequence[str]) -> MergeError:
-    return MergeError("not merged:\n" + "\n".join(f"  {reason}" for reason in reasons), reasons=reasons)

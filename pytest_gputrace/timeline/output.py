@@ -133,12 +133,12 @@ class _Writer:
 def _link(decision: Decision, index: int, writer: _Writer) -> int:
     """Write where the links of one VizTracer report end, in the Proton traces of its worker; how many do."""
     report = decision.planned[index]
-    wanted = set(report.survey.links)
+    wanted = {number: report.plan.clock.at(start_ns) for number, start_ns in report.survey.links.items()}
     links = 0
     for other in decision.planned:
         if wanted and other.worker == report.worker and other.survey.format == "proton":
             plan = Plan(other.plan.clock, report.plan.ids, other.plan.tracks)
-            events, _ = writer.rewrite(Rewriter(plan), link_ends(other.survey.source, wanted))
+            events, _ = writer.rewrite(Rewriter(plan), link_ends(other.survey.source, other.plan.clock, wanted))
             links += events
     return links
 

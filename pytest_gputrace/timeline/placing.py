@@ -38,7 +38,7 @@ def lost(survey: Survey) -> str:
     first, more = survey.problems[0], len(survey.problems) - 1
     where = f"{first.where}: " if first.where else ""
     also = f" (and {more} more)" if more else ""
-    return (
-        f"{survey.path}: byte {first.byte}: {where}{first.message}{also}; "
-        "gputrace check tells all, gputrace repair saves what can be saved"
+    advice = (
+        "" if first.kind in ("root", "empty") else "; gputrace check tells all, gputrace repair saves what can be saved"
     )
+    return f"{survey.path}: byte {first.byte}: {where}{first.message}{also}{advice}"

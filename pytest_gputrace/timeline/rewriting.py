@@ -34,6 +34,8 @@ _ENCODER = msgspec.json.Encoder()
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s,:{}\[\]"]+', re.DOTALL)
 _TRACK, _MISSING = ("pid", "tid", "cat"), (b"", b"", b"")
 _METADATA = b'"M"'
+# An instant of the whole trace is one of its process among those of other ranks.
+_INSTANTS, _OF_ALL, _OF_PROCESS = (b'"i"', b'"I"'), b'"g"', msgspec.Raw(b'"p"')
 _WITH_ID = frozenset(b'"%c"' % phase for phase in ID_PHASES.encode())
 
 
@@ -100,6 +102,8 @@ class Rewriter:
             self._move(event)
         if phase in _WITH_ID and "id" in event:
             event["id"] = self._id(event["id"])
+        if phase in _INSTANTS and bytes(event.get("s", b"")) == _OF_ALL:
+            event["s"] = _OF_PROCESS
         if "bind_id" in event:
             event["bind_id"] = self._id(event["bind_id"])
         if "id2" in event and bytes(event["id2"]).startswith(b"{"):

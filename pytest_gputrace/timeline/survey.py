@@ -56,7 +56,7 @@ class Survey:
 
     ``first_ns`` and ``last_ns`` are when its first event begins and its last one ends, by its own times in ns; None
     where no event has a time. ``tracks`` are the process, the thread and the lane of every event but metadata.
-    ``ids`` are the smallest and the largest number that ties events together. ``links`` are the ids of `LINK_NAME`.
+    ``ids`` are the smallest and the largest number that ties events together. ``links`` are when arrows of `LINK_NAME` start, in ns, by their ids.
     ``groups`` are the ranks of each process group.
     """
 
@@ -77,7 +77,7 @@ class Survey:
     names: Names
     flows: Flows
     ids: tuple[int, int] | None
-    links: frozenset[int]
+    links: dict[int, int]
     collectives: Gathered | None
     groups: dict[str, str]
     file_info: dict[str, Any] | None
@@ -115,7 +115,7 @@ def survey(
         names=seen.names,
         flows=seen.flows,
         ids=seen.ids,
-        links=frozenset(seen.links),
+        links=seen.links,
         collectives=seen.collectives.gathered() if seen.collectives else None,
         groups=_groups(root) if collectives else {},
         file_info=file_info if isinstance(file_info, dict) else None,
@@ -141,7 +141,7 @@ class _Seen:
         self.names = Names()
         self.flows = Flows()
         self.ids: tuple[int, int] | None = None
-        self.links: set[int] = set()
+        self.links: dict[int, int] = {}
         self.collectives = CollectiveEnds(collectives) if collectives else None
         self._first_us = np.inf
 
@@ -213,8 +213,11 @@ class _Seen:
         if found:
             self.ids = min(found + list(self.ids or ())), max(found + list(self.ids or ()))
         if LINK_CATEGORY in columns.categories:
-            links = columns.flow[columns.where(phase="s", category=LINK_CATEGORY, name=LINK_NAME)]
-            self.links.update(links[links >= 0].tolist())
+            rows = np.flatnonzero(
+                columns.where(phase="s", category=LINK_CATEGORY, name=LINK_NAME) & (columns.flow >= 0)
+            )
+            times_ns = np.nan_to_num(columns.ts_us[rows] * 1000).astype(np.int64)
+            self.links.update(zip(columns.flow[rows].tolist(), times_ns.tolist(), strict=True))
 
 
 def _ids_of(columns: Columns, number: int) -> list[Id]:

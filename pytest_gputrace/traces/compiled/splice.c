@@ -110,7 +110,7 @@ static const Track *track_of(const Plan *plan, Span pid, Span tid, int64_t on_gp
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-enum { PHASE, CATEGORY, TIME, DURATION, PROCESS, THREAD, ID, BOUND_ID, FIELDS, OTHER = FIELDS, ODD };
+enum { PHASE, CATEGORY, TIME, DURATION, PROCESS, THREAD, ID, BOUND_ID, SCOPE, FIELDS, OTHER = FIELDS, ODD };
 
 /* An event: from its opening brace to behind its closing one, and where its fields' values are, in order. */
 typedef struct {
@@ -231,6 +231,8 @@ static int is_word(const byte *at, int64_t size, const char *word)
 static int field_of(const byte *at, int64_t size)
 {
     switch (size) {
+    case 1:
+        return *at == 's' ? SCOPE : OTHER;
     case 2:
         return is_word(at, 2, "ts") ? TIME : is_word(at, 2, "ph") ? PHASE : is_word(at, 2, "id") ? ID : OTHER;
     case 3:
@@ -565,6 +567,9 @@ static int is_replaced(const Plan *plan, const Event *event, int field, Span pha
         return plan->drift_ppt && event->fields[TIME].at;
     case ID:
         return phase.size == 1 && memchr(plan->id_phases.at, *phase.at, (size_t)plan->id_phases.size);
+    case SCOPE: /* an instant of the whole trace, which is one of its process among others */
+        return phase.size == 1 && (*phase.at == 'i' || *phase.at == 'I') &&
+               is_word(event->fields[SCOPE].at, event->fields[SCOPE].size, "\"g\"");
     default:
         return 0;
     }
@@ -590,6 +595,8 @@ static int write_event(Splice *splice, const Event *event, Span phase)
             to = put(to, track->new_pid.at, track->new_pid.size);
         else if (field == THREAD)
             to = put(to, track->new_tid.at, track->new_tid.size);
+        else if (field == SCOPE)
+            to = put_word(to, "\"p\"");
         else if (field == TIME || field == DURATION)
             TRY(put_moment(splice, event, field, &to));
         else

@@ -29,7 +29,7 @@ def survey_of() -> SurveyOf:
             "path": path, "format": "kineto", "problems": (), "source": Source(path, (0, 0, 0), Runs(), None),
             "base_time_ns": None, "rank": None, "world_size": None, "host": "", "events": 1, "metadata": 0, "untimed": 0,
             "first_ns": 0, "last_ns": 0, "tracks": frozenset(), "names": Names(), "flows": Flows(), "ids": None,
-            "links": frozenset(), "collectives": None, "groups": {}, "file_info": None,
+            "links": {}, "collectives": None, "groups": {}, "file_info": None,
         }  # fmt: skip
         return Survey(**{**facts, **known})
 

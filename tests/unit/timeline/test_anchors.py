@@ -38,7 +38,7 @@ def test_a_missing_base_names_the_file_and_who_writes_one(format: str, who: str,
     assert len(reasons) == 1
     assert reasons[0].startswith("viz/report.json: nothing tells what its times count from")
     assert who.replace("\\", "") in reasons[0]
-    assert "--assume-base report.json=NS" in reasons[0]
+    assert "--assume-base viz/report.json=NS" in reasons[0]
 
 
 def test_a_base_may_be_assumed(survey_of: SurveyOf) -> None:

@@ -43,13 +43,18 @@ def base_of(root: dict[str, Any]) -> int:
 
 
 def seen(root: dict[str, Any]) -> Counter[str]:
-    """Every event but metadata, as a viewer has it, by its time since 1970: where it stands and its ids left out."""
+    """Every event but metadata, as a viewer has it, by its time since 1970: where it stands and its ids left out.
+
+    An instant of a whole trace is one of its process on a timeline.
+    """
     events = []
     for event in root["traceEvents"]:
         if event["ph"] != "M":
             rest = {
                 key: value for key, value in event.items() if key not in ("pid", "tid", "ts", "id", "bind_id", "id2")
             }
+            if event["ph"] == "i" and event["s"] == "g":
+                rest["s"] = "p"
             time_ns = base_of(root) + Decimal(event["ts"]) * 1000
             events.append(f"{time_ns.normalize():f} {json.dumps(rest, sort_keys=True, default=str)}")
     return Counter(events)
@@ -191,6 +196,25 @@ def test_text_is_written_as_it_reads(tmp_path: Path) -> None:
     assert [event["name"] for event in read(tmp_path / "out.json")["traceEvents"] if event["ph"] == "X"] == [name]
 
 
+@pytest.mark.parametrize(("late_us", "expected_us"), [(-5, 0), (3, 3), (10**6, None)])
+def test_a_link_ends_no_sooner_than_it_starts(late_us: float, expected_us: float | None, tmp_path: Path) -> None:
+    """A viewer drops an arrow that ends first, as two clocks that are microseconds apart make of it."""
+    proton = FakeTrace.proton(base_time_ns=_BASE_NS, first_scope_id=7)
+    scope = next(event for event in proton.events if event.get("cat") == "scope")
+    frame = {"ph": "X", "cat": "FEE", "name": "f", "pid": 3, "tid": 3, "ts": 0, "dur": 1}
+    start = {"ph": "s", "name": "viztracer->proton", "cat": "tokenspeed.proton", "pid": 3, "tid": 3, "id": 7}
+    viz = {
+        "traceEvents": [frame, {**start, "ts": scope["ts"] + late_us}],
+        "viztracer_metadata": {"version": "1.1.1", "baseTimeNanoseconds": _BASE_NS},
+    }
+    (tmp_path / "viz.json").write_text(json.dumps(viz))
+    merge([tmp_path / "viz.json", proton.write(tmp_path / "proton.json")], tmp_path / "out.json")
+    root = read(tmp_path / "out.json")
+    begin = next(event["ts"] for event in root["traceEvents"] if event.get("cat") == "scope")
+    (end,) = (event["ts"] for event in root["traceEvents"] if event["ph"] == "f" and event["cat"] == start["cat"])
+    assert end - begin == (Decimal(str(scope["dur"])) if expected_us is None else expected_us)
+
+
 def test_a_report_and_its_scopes_are_linked(tmp_path: Path) -> None:
     proton = FakeTrace.proton(base_time_ns=_BASE_NS)
     viz = FakeTrace.viztracer(base_time_ns=_BASE_NS - 2_900_000_000_000_000)
@@ -217,7 +241,8 @@ def test_a_report_and_its_scopes_are_linked(tmp_path: Path) -> None:
     }
     ends = [event for event in root["traceEvents"] if event["cat" if "cat" in event else "ph"] == "tokenspeed.proton"]
     scopes = {(e["pid"], e["tid"], e["ts"]) for e in root["traceEvents"] if e.get("cat") == "scope"}
-    assert all((e["pid"], e["tid"], e["ts"]) in scopes and e["bp"] == "e" for e in ends if e["ph"] == "f")
+    assert {(e["pid"], e["tid"]) for e in ends if e["ph"] == "f"} == {(pid, tid) for pid, tid, _ in scopes}
+    assert all(e["bp"] == "e" for e in ends if e["ph"] == "f")
 
 
 class TestNotMerged:
@@ -263,11 +288,16 @@ class TestNotMerged:
         del viz.document["viztracer_metadata"]["baseTimeNanoseconds"]
         path = viz.write(tmp_path / "rank0.viz.json")
         (reason,) = self.refused(tmp_path, *ranks, path)
-        assert "--assume-base rank0.viz.json=NS" in reason
+        assert f"--assume-base {path}=NS" in reason
         result = merge([*ranks, path], tmp_path / "assumed.json", assume_base={path: _BASE_NS})
         assert next(each for each in result.inputs if each.format == "viztracer").base_time_ns == _BASE_NS
         begun = merge([*ranks, path], tmp_path / "begun.json", align="first-event")
         assert len({each.first_ns for each in begun.inputs}) == 1
+
+    def test_nothing_that_has_a_place(self, tmp_path: Path) -> None:
+        tree = FakeTrace.proton_tree().write(tmp_path / "rank0.hatchet")
+        (reason,) = self.refused(tmp_path, tree)
+        assert "rank0.hatchet: not placeable: a tree of Proton has no times" in reason
 
     def test_nothing_with_a_time(self, tmp_path: Path) -> None:
         path = tmp_path / "rank0.json"
@@ -277,6 +307,15 @@ class TestNotMerged:
     def test_several_things_at_once(self, ranks: list[Path], tmp_path: Path) -> None:
         ranks[0].write_text("{")
         assert len(self.refused(tmp_path, *ranks, expect_ranks=3)) >= 2
+
+
+def test_a_trace_is_never_replaced_by_the_timeline(ranks: list[Path], tmp_path: Path) -> None:
+    """Also where it was only found in a folder."""
+    before = ranks[0].read_bytes()
+    for inputs in ([tmp_path], ranks):
+        with pytest.raises(MergeError, match="to be read and"):
+            merge(inputs, ranks[0], force=True, allow_missing=True)
+    assert ranks[0].read_bytes() == before
 
 
 def test_missing_ranks_may_be_allowed_and_are_told_in_the_file(ranks: list[Path], tmp_path: Path) -> None:
@@ -313,8 +352,6 @@ def test_an_output_is_replaced_only_by_force_and_is_never_an_input(ranks: list[P
     assert (tmp_path / "all.json").read_bytes() == first
     merge(tmp_path, tmp_path / "all.json", force=True)
     assert (tmp_path / "all.json").read_bytes() == first
-    with pytest.raises(MergeError, match="to be read and"):
-        merge(ranks, ranks[0], force=True)
 
 
 def test_sources_are_dropped_unless_they_are_wanted(tmp_path: Path) -> None:
