@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from pytest_gputrace.timeline.outcome import Align
     from pytest_gputrace.timeline.survey import Survey
 
-__all__ = ["anchors"]
+__all__ = ["Bases", "anchors"]
+
+Bases: TypeAlias = "Mapping[str, int] | Mapping[Path, int] | Mapping[str | os.PathLike[str], int]"
+"""What files count from, by their paths: of either sort, since a type checker tells them apart."""
 
 # Times of older releases of torch are microseconds since 1970 themselves; no time since a boot or a base is as great.
 _EPOCH_NS = 10**18
@@ -25,9 +28,7 @@ _WRITES_ONE = {
 }
 
 
-def anchors(
-    surveys: Sequence[Survey], assume_base: Mapping[Path, int] | Mapping[str, int], align: Align
-) -> tuple[list[int], list[str]]:
+def anchors(surveys: Sequence[Survey], assume_base: Bases, align: Align) -> tuple[list[int], list[str]]:
     """For each input what is added to its times, and what is wrong, in words."""
     assumed = {os.path.realpath(path): base_ns for path, base_ns in assume_base.items()}
     known = {os.path.realpath(survey.path) for survey in surveys}

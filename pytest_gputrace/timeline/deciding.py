@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_gputrace.timeline.anchors import Bases
     from pytest_gputrace.timeline.inputs import Input
     from pytest_gputrace.timeline.outcome import Align
     from pytest_gputrace.timeline.survey import Survey
@@ -68,7 +69,7 @@ def decide(
     given: Mapping[Path, Input],
     *,
     align: Align,
-    assume_base: Mapping[Path, int] | Mapping[str, int],
+    assume_base: Bases,
     expect_ranks: int | None,
     allow_missing: bool,
 ) -> Decision:

@@ -20,6 +20,7 @@ from pytest_gputrace.timeline.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_gputrace.timeline.anchors import Bases
     from pytest_gputrace.timeline.inputs import Input
     from pytest_gputrace.timeline.outcome import Align, MergeResult
 
@@ -35,7 +36,7 @@ def merge(
     *,
     ranks: Mapping[int, Iterable[str | os.PathLike[str]]] | None = None,
     align: Align = "anchor",
-    assume_base: Mapping[Path, int] | Mapping[str, int] | None = None,
+    assume_base: Bases | None = None,
     expect_ranks: int | None = None,
     allow_missing: bool = False,
     keep_source: bool = False,
@@ -117,8 +118,8 @@ def _seen(given: Sequence[Input], output: Path, watch: Watch, jobs: int, *, coll
         reason = "" if why else found if isinstance(found, str) else lost(found)
         # What was written there before may lie in the folder, and be replaced; no trace may.
         is_older = isinstance(found, Survey) and found.format == "merged" and not each.named
-        if os.path.realpath(each.path) == os.path.realpath(output) and not is_older:
-            seen.refused.append(f"{each.path}: it is to be read and to be written")
+        if os.path.realpath(each.path) == os.path.realpath(output):
+            seen.refused += [] if is_older else [f"{each.path}: it is to be read and to be written"]
         elif why or reason:
             seen.lost += [reason] if reason else []
             seen.left_out.append(LeftOut(each.path, why or reason.removeprefix(f"{each.path}: ")))
