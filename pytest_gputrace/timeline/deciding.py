@@ -10,12 +10,13 @@ from pytest_gputrace.claims import claim
 from pytest_gputrace.timeline.alignment import Collectives, Estimate
 from pytest_gputrace.timeline.alignment import align as align_clocks
 from pytest_gputrace.timeline.anchors import anchors
+from pytest_gputrace.timeline.completeness import complete
 from pytest_gputrace.timeline.eventids import all_ids
 from pytest_gputrace.timeline.ids import id_maps
 from pytest_gputrace.timeline.outcome import WorkerClock
 from pytest_gputrace.timeline.plan import Clock, Plan
 from pytest_gputrace.timeline.tracks import Member, Tracks
-from pytest_gputrace.timeline.workers import Told, assign, complete, order
+from pytest_gputrace.timeline.workers import Told, assign, order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whose each file is: which rank of the job, or which local rank of which node; and whether all ranks are there.
+"""Whose each file is: which rank of the job, or which local rank of which node.
 
 Works on what was told of the files; opens nothing. What cannot be told for sure is asked for, never guessed.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.claims import Claim
     from pytest_gputrace.traces.formats import Format
 
-__all__ = ["LAST_RANK", "Assigned", "Complete", "Told", "Worker", "assign", "complete", "order"]
+__all__ = ["LAST_RANK", "Assigned", "Told", "Worker", "assign", "listed", "order"]
 
 LAST_RANK = 2_000_000
 """No job has more; every rank up to here has process ids of its own on the timeline."""
@@ -80,15 +80,6 @@ class Assigned(NamedTuple):
     workers: list[Worker]
     nodes: list[str]
     reasons: list[str]
-
-
-class Complete(NamedTuple):
-    """How many ranks there should be and which of them are absent; ``absent`` says so, and may be put up with."""
-
-    expected: int | None
-    missing: tuple[int, ...]
-    reasons: list[str]
-    absent: list[str]
 
 
 def order(worker: Worker, format: Format, path: Path) -> tuple[Any, ...]:
@@ -286,7 +277,7 @@ def _several_at_once(files: Sequence[Told], whose: _Whose) -> Iterator[str]:
     for worker, own in sorted(by_worker.items()):
         for alike in _clashes(own):
             count = "two" if len(alike) == 2 else str(len(alike))
-            names = _listed([file.path for file in alike])
+            names = listed([file.path for file in alike])
             in_worlds_of_one = any(file.world_size == 1 and file.given is None for file in alike)
             ask = f"; each is its own world of one? {_ASK}" if in_worlds_of_one else ""
             kind = PROFILERS.get(alike[0].format, alike[0].format)
@@ -305,55 +296,9 @@ def _on_two_nodes(files: Sequence[Told], whose: _Whose) -> Iterator[str]:
             yield f"{worker.label} is on two nodes: {told}; {_ASK}"
 
 
-def _listed(items: Sequence[object], joint: str = " and ") -> str:
+def listed(items: Sequence[object], joint: str = " and ") -> str:
+    """The first of them, in words."""
     shown = [str(each) for each in items[:_LISTED]]
     if len(items) > _LISTED:
         return f"{', '.join(shown)} and {len(items) - _LISTED} more"
     return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def complete(files: Sequence[Told], workers: Sequence[Worker], expect_ranks: int | None) -> Complete:
-    """How many ranks there should be, as said or as the files tell, and whether they are there."""
-    expected, reasons = _expected(files, expect_ranks)
-    reasons += _outside(files, workers, expected)
-    if expected is None:
-        return Complete(None, (), reasons, [])
-    there = {worker for worker in workers if worker != Worker()} or set(workers)
-    ranks = {worker.rank for worker in there if worker.rank >= 0}
-    if (count := len(there)) > len(ranks):  # of some only the local rank is known
-        told = f"files of {count} of {expected} ranks are there, and they do not tell which are missing"
-        if count > expected:
-            reasons.append(f"there are files of {count} workers, more than the {expected} that are expected")
-        return Complete(expected, (), reasons, [f"{told}; --allow-missing merges these"] if count < expected else [])
-    missing = tuple(rank for rank in range(expected) if rank not in ranks)
-    told = f"{len(missing)} of {expected} ranks have no file: {_listed(missing, ', ')}"
-    return Complete(expected, missing, reasons, [f"{told}; --allow-missing merges the others"] if missing else [])
-
-
-def _expected(files: Sequence[Told], expect_ranks: int | None) -> tuple[int | None, list[str]]:
-    """The number of ranks, None where nobody knows it; and why what is told of it cannot be."""
-    worlds: dict[int, Path] = {}
-    for file in files:
-        if file.world_size is not None and file.world_size > 1:
-            worlds[file.world_size] = min(worlds.get(file.world_size, file.path), file.path)
-    reasons = []
-    if len(worlds) > 1:
-        (small, one), *_, (great, other) = sorted(worlds.items())
-        reasons.append(f"{one} is of a world of {small} ranks, {other} of one of {great}: are they of two jobs?")
-    expected = expect_ranks if expect_ranks is not None else _only(worlds)
-    if expected is None or 1 <= expected <= LAST_RANK + 1:
-        return expected, reasons
-    who = f"{worlds[expected]} says" if expect_ranks is None else "you say"
-    return None, [*reasons, f"{who} that there are {expected} ranks; there can be 1 to {LAST_RANK + 1:,}"]
-
-
-def _outside(files: Sequence[Told], workers: Sequence[Worker], expected: int | None) -> Iterator[str]:
-    """Ranks that there cannot be, by their own world or by what is expected."""
-    outside = {worker.rank for worker in workers if expected is not None and worker.rank >= expected}
-    for file, worker in zip(files, workers, strict=True):
-        if file.world_size is not None and 1 < file.world_size <= worker.rank:
-            yield f"{file.path}: rank {worker.rank} cannot be in a world of {file.world_size} ranks"
-            outside.discard(worker.rank)
-    if outside:
-        number = "rank" if len(outside) == 1 else "ranks"
-        yield f"{number} {_listed(sorted(outside), ', ')} beyond the {expected} that are expected"

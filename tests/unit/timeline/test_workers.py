@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace.claims import claim
-from pytest_gputrace.timeline.workers import LAST_RANK, Told, Worker, assign, complete, order
+from pytest_gputrace.timeline.completeness import complete
+from pytest_gputrace.timeline.workers import LAST_RANK, Told, Worker, assign, order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
