@@ -190,13 +190,16 @@ class _Seen:
         on_gpu = chosen(columns.categories, columns.category, GPU_LANES.__contains__)
         ends = chosen(columns.categories, columns.category, LAUNCH_FLOWS.__contains__) & of_phase(columns, "f")
         lane = np.where(ends, FLOW_END, np.where(on_gpu, ON_GPU, ON_HOST))
-        rows = np.stack([columns.pid, columns.tid, lane], axis=1)
-        rows = rows if events is None else rows[events]
-        if not len(rows):
+        rows = [columns.pid, columns.tid, lane]
+        if events is not None:
+            rows = [column[events] for column in rows]
+        pid, tid, lane = rows
+        if not len(pid):
             return
-        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-        for pid, tid, its_lane in set(map(tuple, rows[np.append(0, changes)].tolist())):
-            self.tracks.update((p, t, its_lane) for p in _ids_of(columns, pid) for t in _ids_of(columns, tid))
+        changes = (pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1]) | (lane[1:] != lane[:-1])
+        at = np.append(0, np.flatnonzero(changes) + 1)
+        for p, t, its_lane in set(zip(pid[at].tolist(), tid[at].tolist(), lane[at].tolist(), strict=True)):
+            self.tracks.update((one, two, its_lane) for one in _ids_of(columns, p) for two in _ids_of(columns, t))
 
     def _ids(self, run: EventRun, counts: dict[str, int]) -> None:
         columns = run.columns
@@ -208,7 +211,7 @@ class _Seen:
                 found += [int(plain.min()), int(plain.max())]
             if len(plain) < len(flow):
                 found += numbers(columns.ids[-2 - code] for code in np.unique(flow[flow < NO_ID]).tolist())
-        if b'"id2"' in run.text or b'"bind_id"' in run.text:
+        if run.has_other_ids:
             found += numbers(other_ids(run.text))
         if found:
             self.ids = min(found + list(self.ids or ())), max(found + list(self.ids or ()))

@@ -221,18 +221,24 @@ class EventBuilder:
 
     def add_scanned(self, scanned: Scanned) -> None:
         """Add a run of events that are columns already."""
-        scan = scanned.scan
         self.count += scanned.count
+        for column, values in zip(self._columns.values(), self._arrays(scanned), strict=True):
+            column.add(values)
+
+    def _arrays(self, scanned: Scanned) -> list[NDArray[Any]]:
+        """The columns of a run, by this builder's numbers for texts; they hold until the next scan."""
+        scan = scanned.scan
         *numbered, numbered_ids = self._numbered
-        for key, codes, numbers in zip(_TEXTS, scanned.texts, numbered, strict=True):
-            self._columns[key].add(numbers.of(codes, scan))
-        for key, times in zip(_NUMBERS, scanned.times, strict=True):
-            self._columns[key].add(times)
-        for key, ids in zip((*_IDS, *_ARGUMENTS), scanned.ids, strict=True):
+        arrays: list[NDArray[Any]] = [
+            numbers.of(codes, scan) for codes, numbers in zip(scanned.texts, numbered, strict=True)
+        ]
+        arrays += scanned.times
+        for ids in scanned.ids:
             texts = np.flatnonzero(ids < NO_ID)
             if len(texts):
                 ids[texts] = -2 - numbered_ids.of(-2 - ids[texts], scan).astype(np.int64)
-            self._columns[key].add(ids)
+            arrays.append(ids)
+        return arrays
 
     def columns(self) -> Columns:
         """The columns of all runs."""

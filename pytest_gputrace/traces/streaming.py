@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_gputrace.traces.arguments import Source
 from pytest_gputrace.traces.blocks import Blocks
 from pytest_gputrace.traces.columns import Columns, EventBuilder
-from pytest_gputrace.traces.compiled import scan
+from pytest_gputrace.traces.compiled import Scanned, scan
 from pytest_gputrace.traces.opening import Opening
 from pytest_gputrace.traces.reader import Reader
 from pytest_gputrace.traces.records import ChromeRecords
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from pytest_gputrace.traces.compiled import Scan, Scanned
+    from numpy.typing import NDArray
+
+    from pytest_gputrace.traces.compiled import Scan
     from pytest_gputrace.traces.formats import Format
     from pytest_gputrace.traces.pieces import Pieces, Run
     from pytest_gputrace.traces.scanner import Problem
@@ -32,15 +34,20 @@ __all__ = ["EventRun", "Streamed", "stream_trace"]
 
 # After so many different texts they are forgotten: names that hold addresses or numbers never end.
 _MOST_TEXTS = 1 << 15
+_OTHER_IDS = (b"id2", b"bind_id", b"\\u")  # a key may be spelled by escapes
 # What tells a format by words other than categories is among the first of them.
 _WORDS_KEPT = 1000
 
 
 class EventRun(NamedTuple):
-    """Some whole events: their columns, which hold until the next run, and their text without the list's brackets."""
+    """Some whole events: their columns, which hold until the next run, and their text without the list's brackets.
+
+    ``has_other_ids`` is whether any of them may have ``id2`` or ``bind_id``, which are in no column.
+    """
 
     columns: Columns
     text: bytes
+    has_other_ids: bool
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,11 @@ class _PassingReader(Reader):
 
     def _take(self, run: Run) -> None:
         super()._take(run)
-        self._handed(EventRun(self._passing.take(), run.text))
+        if isinstance(run.records, Scanned):
+            has_other_ids = run.records.scan.has_other_ids()
+        else:
+            has_other_ids = any(key in run.text for key in _OTHER_IDS)
+        self._handed(EventRun(self._passing.take(), run.text, has_other_ids))
 
 
 class _PassingRecords(ChromeRecords):
@@ -132,20 +143,24 @@ class _PassingBuilder(EventBuilder):
         self._scan: Scan | None = None
         self._lists: list[list[Any]] = []
         self._forget()
-        self._words: list[dict[str, None]] = [{}, {}]  # categories; names and ids
+        self._words: tuple[dict[str, None], ...] = {}, {}, {}  # categories, names and ids
+        self._noted: list[int] = []
+        self._run: list[NDArray[Any]] = []
 
     def add_scanned(self, scanned: Scanned) -> None:
         if scanned.scan is not self._scan:  # the codes of another scan mean other texts
             self._scan = scanned.scan
             self._number_anew()
-        super().add_scanned(scanned)
+        self.count += scanned.count
+        self._run = self._arrays(scanned)  # as they are: there is one run at a time
 
     def take(self) -> Columns:
         """The events since this was last called."""
         for table, texts in zip((*self._tables, self._ids), self._lists, strict=True):
             texts += islice(table, len(texts), None)
-        arrays = [column.values() for column in self._columns.values()]
+        arrays = self._run or [column.values() for column in self._columns.values()]
         columns = Columns(*arrays, *self._lists)  # type: ignore[arg-type] # in the order of its fields
+        self._run = []
         for column in self._columns.values():
             column.clear()
         self._note_words()
@@ -155,17 +170,18 @@ class _PassingBuilder(EventBuilder):
 
     def words(self) -> Columns:
         """No events: the categories there were, and the first names and ids."""
-        categories, words = (list(each) for each in self._words)
-        return replace(EventBuilder().columns(), categories=categories, names=words, ids=words)
+        categories, names, ids = map(list, self._words)
+        return replace(EventBuilder().columns(), categories=categories, names=names, ids=ids)
 
     def _note_words(self) -> None:
-        _, categories, names, ids = self._lists
-        kept, words = self._words
-        for text in categories:
+        _, *lists = self._lists
+        lengths = list(map(len, lists))
+        if lengths == self._noted:  # as it is for most runs
+            return
+        self._noted = lengths
+        for kept, texts in zip(self._words, lists, strict=True):
             if len(kept) < _WORDS_KEPT:
-                kept[text] = None
-        if len(words) < _WORDS_KEPT:
-            words.update(dict.fromkeys(names[:_WORDS_KEPT]), **dict.fromkeys(ids[:_WORDS_KEPT]))
+                kept.update(dict.fromkeys(texts[:_WORDS_KEPT]))
 
     def _forget(self) -> None:
         self._new_tables()

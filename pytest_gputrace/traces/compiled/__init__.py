@@ -24,7 +24,7 @@ __all__ = ["Scan", "Scanned", "is_available", "library", "scan"]
 
 LIBRARY = Path(__file__).with_name("scan.so")
 # That of scan.c: what was built from another one is not used.
-_VERSION = 2
+_VERSION = 3
 _TEXTS, _TIMES, _IDS = 3, 2, 8
 # The shortest event that has a name is longer, so a text has no more events than this tells.
 _SHORTEST_EVENT = len('{"ph":""}')
@@ -111,6 +111,10 @@ class Scan:
         """How many texts have a code."""
         return int(self._library.gputrace_texts(self._context))
 
+    def has_other_ids(self) -> bool:
+        """Whether any event so far had ``id2`` or ``bind_id``."""
+        return bool(self._library.gputrace_other_ids(self._context))
+
     def text(self, code: int) -> str:
         """The text that has a code."""
         size = ctypes.c_int64()
@@ -167,6 +171,7 @@ def _library() -> ctypes.CDLL | None:
     library.gputrace_close.restype = None
     library.gputrace_scan.argtypes = [pointer, ctypes.c_char_p, number, pointer]
     library.gputrace_texts.argtypes = [pointer]
+    library.gputrace_other_ids.argtypes = [pointer]
     library.gputrace_text.argtypes = [pointer, ctypes.c_int32, pointer]
     library.gputrace_text.restype = pointer
     library.gputrace_splice_ready.argtypes = [pointer]

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Told to Python, which loads no library of another version: change it with anything it calls or hands over. */
-#define VERSION 2
+#define VERSION 3
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -223,6 +223,7 @@ typedef struct {
     int32_t nodes_count;
     int32_t *edges;       /* nodes by the one before and their key, 0 where free */
     int32_t last[TEXTS];  /* the codes of the event before */
+    int32_t has_other_ids;
 } Context;
 
 static void forget_keys(Context *context)
@@ -245,6 +246,13 @@ static int field_of(const Pool *pool, int root, int32_t key)
     return NO_FIELD;
 }
 
+/* Keys of an event beside ``id`` that tie it to others. */
+static int is_other_id(const Pool *pool, int root, int32_t key)
+{
+    return root == OF_EVENT &&
+           (is_text(pool, key, (const byte *)"id2", 3) || is_text(pool, key, (const byte *)"bind_id", 7));
+}
+
 /* The node that ``key`` leads to from ``from``; -1 where the key comes twice, or there is no room. */
 static int32_t node_after(Context *context, int32_t from, int32_t key)
 {
@@ -264,6 +272,7 @@ static int32_t node_after(Context *context, int32_t from, int32_t key)
         if (nodes[node].key == key)
             return -1;
     int8_t root = nodes[from].root;
+    context->has_other_ids |= is_other_id(&context->pool, root, key);
     int32_t node = context->nodes_count++;
     nodes[node] = (Node){from, key, 0, (int16_t)(nodes[from].count + 1), root,
                          (int8_t)field_of(&context->pool, root, key)};
@@ -815,6 +824,7 @@ PUBLIC int32_t gputrace_version(void);
 PUBLIC Context *gputrace_open(void);
 PUBLIC void gputrace_close(Context *context);
 PUBLIC int32_t gputrace_scan(Context *context, const byte *text, int64_t size, Rows *rows);
+PUBLIC int32_t gputrace_other_ids(const Context *context);
 PUBLIC int32_t gputrace_texts(const Context *context);
 PUBLIC const byte *gputrace_text(const Context *context, int32_t code, int64_t *size);
 
@@ -864,6 +874,12 @@ int32_t gputrace_scan(Context *context, const byte *text, int64_t size, Rows *ro
         forget_keys(context);
     Reader reader = {.context = context, .rows = rows, .at = text, .end = text + size};
     return events(&reader, text) == NOT_MINE ? NOT_MINE : DONE;
+}
+
+/* Whether any event so far had a key of `is_other_id`. */
+int32_t gputrace_other_ids(const Context *context)
+{
+    return context->has_other_ids;
 }
 
 /* How many texts have a code. */
