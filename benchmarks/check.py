@@ -14,10 +14,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from benchmarks.measure import made, measure, middle
 from benchmarks.table import median_ratio, show
 from pytest_gputrace.fakes import FakeTrace
+
+if TYPE_CHECKING:
+    from benchmarks.measure import Measured
 
 _RANKS = 1000
 
@@ -36,31 +40,11 @@ _RIVALS = {
         "TraceAnalysis(trace_files={0: path})",
     ),
 }
-_CHILD = """
-import contextlib, os, sys, time
-path = sys.argv[1]
-with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-    {prepare}
-    start = time.perf_counter()
-    with contextlib.suppress(SystemExit):
-        {work}
-    seconds = time.perf_counter() - start
-lines = open("/proc/self/status").read().splitlines()
-print(seconds, next(line.split()[1] for line in lines if line.startswith("VmHWM:")))
-"""
-
-
-class _Measured(NamedTuple):
-    seconds: float
-    peak_bytes: int
 
 
 def main(count: int, size_mb: int = 100) -> None:
     """Print, for a real ROCm and a real CUDA trace of about this size, the time and memory of all."""
-    # A process of its own makes the files: what this one holds, its children would seem to.
-    names = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scaled", str(size_mb)], stdout=subprocess.PIPE, text=True, check=False
-    ).stdout.split()
+    names = made(size_mb)
     if not names:
         print("\ncheck: left out, needs traces: a folder of real ones, named by GPUTRACE_TRACES", file=sys.stderr)
     for name in names:
@@ -99,7 +83,7 @@ def _many_ranks(folder: Path, count: int) -> None:
     pairs = []
     for _ in range(count + 1):
         ours = _seconds([str(folder), "--expect-ranks", str(_RANKS)])
-        pairs.append((ours, _measure(sys.executable, "import json", code, folder).seconds))
+        pairs.append((ours, measure(sys.executable, "import json", code, folder).seconds))
     ours, rival = (statistics.median(pair[at] for pair in pairs[1:]) for at in (0, 1))
     show(
         f"{_RANKS:,} ranks of one job, a small file each",
@@ -120,7 +104,7 @@ def _seconds(arguments: list[str]) -> float:
 
 def _compare(path: str, count: int) -> None:
     size = os.path.getsize(path)
-    ours: list[_Measured] = []
+    ours: list[Measured] = []
     rows = []
     for name, (variable, prepare, work) in _RIVALS.items():
         python = os.environ.get(variable, "") if variable else sys.executable
@@ -129,8 +113,8 @@ def _compare(path: str, count: int) -> None:
             continue
         measured = []
         for _ in range(count + 1):  # one uncounted pair
-            mine = _measure(sys.executable, "pass", _OURS, path, outside=True)
-            measured.append((mine, _measure(python, prepare, work, path)))
+            mine = measure(sys.executable, "pass", _OURS, path, outside=True)
+            measured.append((mine, measure(python, prepare, work, path)))
         ours += [mine for mine, _ in measured[1:]]
         rival = [rival for _, rival in measured[1:]]
         ratio = median_ratio([(mine.seconds, other.seconds) for mine, other in measured[1:]])
@@ -143,20 +127,6 @@ def _compare(path: str, count: int) -> None:
     )
 
 
-def _shown(measured: list[_Measured], size: int) -> list[str]:
-    peak = statistics.median(one.peak_bytes for one in measured)
-    return [
-        f"{statistics.median(one.seconds for one in measured):.2f} s",
-        f"{peak / 1e6:.0f} MB",
-        f"{peak / size:.2f}x",
-    ]
-
-
-def _measure(python: str, prepare: str, work: str, path: str | Path, *, outside: bool = False) -> _Measured:
-    """Run ``work`` in a process of its own; timed from ``outside``, or from within."""
-    code = _CHILD.format(prepare=prepare, work=work)
-    start = time.perf_counter()
-    done = subprocess.run([python, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, timeout=1800, check=True)
-    whole = time.perf_counter() - start
-    seconds, kilobytes = done.stdout.split()
-    return _Measured(whole if outside else float(seconds), int(kilobytes) * 1024)
+def _shown(measured: list[Measured], size: int) -> list[str]:
+    seconds, peak = middle(measured)
+    return [f"{seconds:.2f} s", f"{peak / 1e6:.0f} MB", f"{peak / size:.2f}x"]

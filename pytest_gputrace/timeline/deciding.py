@@ -6,6 +6,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from pytest_gputrace.claims import claim
 from pytest_gputrace.timeline.alignment import Collectives, Estimate
 from pytest_gputrace.timeline.alignment import align as align_clocks
@@ -151,8 +153,11 @@ def _estimates(decision: Decision, whose: Sequence[_Whose], bases: Sequence[int]
 def _collectives(survey: Survey, base_ns: int) -> Collectives:
     gathered = survey.collectives
     assert gathered is not None
+    # Where a file tells its groups, one that it does not tell may be another group of that name on another rank.
+    known = np.array([not survey.groups or group in survey.groups for group, _ in gathered.sorts], np.bool_)
     keys = [f"{group} {survey.groups.get(group, '')} {kernel}" for group, kernel in gathered.sorts]
-    return Collectives(keys, gathered.sort, gathered.end_ns + base_ns)
+    rows = known[gathered.sort] if len(keys) else np.empty(0, np.bool_)
+    return Collectives(keys, gathered.sort[rows], gathered.end_ns[rows] + base_ns)
 
 
 def _told_of(each: _Whose, estimate: Estimate, base_ns: int) -> WorkerClock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from pytest_gputrace.timeline.plan import HEX_ID, signed
+from pytest_gputrace.timeline.plan import HEX_BIND_ID, HEX_ID, signed
 from pytest_gputrace.traces.arguments import run_texts
 
 if TYPE_CHECKING:
@@ -49,15 +49,17 @@ def all_ids(source: Source) -> NDArray[np.int64]:
         OSError: the file cannot be read.
         ValueError: it has changed since it was opened.
     """
-    known = np.empty(0, np.int64)
+    known, new = np.empty(0, np.int64), [np.empty(0, np.int64)]
     for text in run_texts(source):
         ids: list[int | str] = []
         for event in _EVENTS.decode(b"[" + text + b"]"):
             ids += _others(event)
             if isinstance(event.ph, str) and len(event.ph) == 1 and event.ph in ID_PHASES:
                 ids += _whole(event.id)
-        known = np.union1d(known, np.array(list(numbers(ids)), np.int64))
-    return known
+        new.append(np.unique(np.array(list(numbers(ids)), np.int64)))
+        if sum(map(len, new)) > len(known):  # seldom, as they become more
+            known, new = np.unique(np.concatenate([known, *new])), []
+    return np.unique(np.concatenate([known, *new]))
 
 
 def numbers(ids: Iterable[int | str]) -> Iterator[int]:
@@ -72,6 +74,8 @@ def numbers(ids: Iterable[int | str]) -> Iterator[int]:
 
 
 def _others(event: _Event) -> Iterator[int | str]:
+    if isinstance(event.bind_id, str) and HEX_BIND_ID.fullmatch(event.bind_id):
+        yield int(event.bind_id, 16)
     for each in (event.bind_id, *(event.id2.values() if isinstance(event.id2, dict) else ())):
         yield from _whole(each)
 

@@ -21,19 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["link_ends"]
 
 
-class _Arguments(msgspec.Struct, gc=False):
-    scope_id: Any = None
-
-
 class _Scope(msgspec.Struct, gc=False):
     ph: Any = None
     pid: msgspec.Raw = msgspec.Raw(b"null")
     tid: msgspec.Raw = msgspec.Raw(b"null")
     ts: Any = None
     dur: Any = None
-    args: _Arguments | None = None
+    cat: Any = None
+    args: Any = None
 
 
+_SCOPE_CATEGORIES = ("scope", "metric")
 # Times to the last digit.
 _SCOPES = msgspec.json.Decoder(list[_Scope], float_hook=Decimal)
 
@@ -50,8 +48,14 @@ def link_ends(source: Source, clock: Clock, wanted: dict[int, int]) -> Iterator[
             return
         ends = []
         for scope in _SCOPES.decode(b"[" + text + b"]"):
-            number = scope.args.scope_id if scope.args else None
-            if scope.ph == "X" and type(number) is int and number in wanted and isinstance(scope.ts, int | Decimal):
+            number = scope.args.get("scope_id") if isinstance(scope.args, dict) else None
+            if (
+                scope.ph == "X"
+                and scope.cat in _SCOPE_CATEGORIES
+                and type(number) is int
+                and number in wanted
+                and isinstance(scope.ts, int | Decimal)
+            ):
                 ends.append(_end(scope, number, clock, wanted.pop(number)))
         if ends:
             yield b",".join(ends)

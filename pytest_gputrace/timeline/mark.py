@@ -49,5 +49,5 @@ def _clock(each: WorkerClock) -> dict[str, Any]:
 
 
 def _text(path: os.PathLike[str]) -> str:
-    """A path as text: a name on disk may be no text at all."""
-    return os.fspath(path).encode("utf-8", "backslashreplace").decode()
+    """A path as text; a name on disk may be no text at all, which whoever writes it down has to know."""
+    return os.fspath(path)

@@ -74,6 +74,8 @@ def merge(
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     given, left_out = collect(paths, ranks or {})
     watch = Watch([each.path for each in given], progress)
+    if jobs < 0:
+        raise ValueError(f"jobs={jobs}: give how many threads, or 0 for one a core")
     jobs = jobs or os.cpu_count() or 1
     collectives = min(_MOST_COLLECTIVES, _ALL_COLLECTIVES // len(given) + 1) if align == "collectives" else 0
     seen = _seen(given, output, watch, jobs, collectives=collectives, sources=keep_source)
@@ -108,7 +110,7 @@ def _seen(given: Sequence[Input], output: Path, watch: Watch, jobs: int, *, coll
     def look(number: int) -> Survey | str:
         path = given[number].path
         try:
-            return survey(path, collectives=collectives, sources=sources, progress=watch.of(number, "reading"))
+            return survey(path, collectives=collectives, sources=sources, progress=watch.of(path, "reading"))
         except OSError as error:
             return f"{path}: cannot be read: {error.strerror or error}"
 

@@ -14,6 +14,8 @@ __all__ = ["Names", "Other"]
 
 # Those that are written anew, whatever they hold here.
 _OWN = frozenset({"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"})
+# Of one thread: two are meant where a GPU's lane and a thread of the host have one number.
+_MOST_NAMES = 7
 # A recorder writes a handful of others.
 _MOST_OTHERS = 1000
 
@@ -67,7 +69,7 @@ class Names:
             known = self.threads.setdefault((pid, tid), [])
             if name in known:
                 known.remove(name)
-            known.append(name)
+            known[:] = [*known[-_MOST_NAMES:], name]
         elif event.name == "thread_sort_index" and isinstance(order, int | float):
             self.thread_order[pid, tid] = order
         elif isinstance(event.name, str) and event.name not in _OWN and len(self.others) < _MOST_OTHERS:

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from pytest_gputrace.errors import MergeError
 from pytest_gputrace.timeline.links import link_ends
 from pytest_gputrace.timeline.mark import MARK, account
@@ -49,10 +47,7 @@ def write(
     try:
         writer = _Writer(file, pool)
         writer.head(decision, left_out)
-        inputs = [
-            _input(each, decision.base_time_ns, writer.copy(each, watch, index))
-            for index, each in enumerate(decision.planned)
-        ]
+        inputs = [_input(each, decision.base_time_ns, writer.copy(each, watch)) for each in decision.planned]
         links = [_link(decision, index, writer) for index in range(len(decision.planned))]
         file.write(b"\n]}\n")
         size_bytes = file.publish()
@@ -87,19 +82,19 @@ class _Writer:
         if sources := _sources(decision.planned):
             root["file_info"] = sources
         root |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": decision.base_time_ns}
-        self._file.write(orjson.dumps(root)[:-1] + b',"traceEvents":[\n')
+        self._file.write(_json(root)[:-1] + b',"traceEvents":[\n')
         between = b""
         for event in decision.tracks.metadata():
-            self._file.write(between + json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode())
+            self._file.write(between + _json(event))
             between = _BETWEEN
 
-    def copy(self, planned: Planned, watch: Watch, index: int) -> tuple[int, Flows]:
+    def copy(self, planned: Planned, watch: Watch) -> tuple[int, Flows]:
         """The events of one input; how many there were, and how many ends of arrows.
 
         Raises:
             ValueError: they are not what they were when the input was surveyed.
         """
-        texts = run_texts(planned.survey.source, progress=watch.of(index, "merging"))
+        texts = run_texts(planned.survey.source, progress=watch.of(planned.survey.path, "merging"))
         events, flows = self.rewrite(Rewriter(planned.plan), texts)
         if events != planned.survey.events:
             raise planned.survey.source.changed()
@@ -128,6 +123,11 @@ class _Writer:
         while waiting:
             yield waiting.popleft().result()
             waiting.extend(self._pool.submit(work, text) for text in islice(texts, 1))
+
+
+def _json(value: Any) -> bytes:
+    """As text that every viewer reads: a file's name may hold what is no text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _link(decision: Decision, index: int, writer: _Writer) -> int:

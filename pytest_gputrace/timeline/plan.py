@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["HEX_ID", "Clock", "Flows", "Id", "IdMap", "Plan", "Where", "signed"]
+__all__ = ["HEX_BIND_ID", "HEX_ID", "Clock", "Flows", "Id", "IdMap", "Plan", "Where", "signed"]
 
 Id: TypeAlias = "int | str | None"
 """A process or thread as it stands in a file; None where an event names none."""
 
 HEX_ID = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 """A text that viewers read as a number."""
+HEX_BIND_ID = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
+"""The same, of a ``bind_id``."""
 _PART_PER_TRILLION = 10**12
 
 
@@ -68,24 +70,25 @@ class IdMap:
         old = signed(old)
         return old + self.add if self.known is None else int(np.searchsorted(self.known, old)) + self.add
 
-    def of(self, old: int | str) -> int | str:
-        """The new id, a text where it was one."""
+    def of(self, old: int | str, *, binds: bool = False) -> int | str:
+        """The new id, a text where it was one. Of one that ``binds`` (``bind_id``) every text of digits is hexadecimal."""
         if isinstance(old, int):
             return self.number(old)
-        return hex(self.number(int(old, 16))) if HEX_ID.fullmatch(old) else f"{self.prefix}{old}"
+        is_number = (HEX_BIND_ID if binds else HEX_ID).fullmatch(old)
+        return hex(self.number(int(old, 16))) if is_number else f"{self.prefix}{old}"
 
 
 @dataclass(frozen=True)
 class Plan:
     """All of it for one input.
 
-    ``tracks`` leads from a process, a thread and whether the event is one of a GPU's lanes
-    (`pytest_gputrace.traces.vocabulary.on_gpu`) to where it goes.
+    ``tracks`` leads from a process, a thread and the sort of lane
+    (`pytest_gputrace.traces.vocabulary.lane_of`) to where it goes.
     """
 
     clock: Clock
     ids: IdMap
-    tracks: Mapping[tuple[Id, Id, bool], Where]
+    tracks: Mapping[tuple[Id, Id, int], Where]
 
 
 class Flows(NamedTuple):

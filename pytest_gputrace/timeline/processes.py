@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_gputrace.timeline.survey import FLOW_END, ON_GPU, ON_HOST
+from pytest_gputrace.traces.vocabulary import ANYWHERE, FLOW_END, ON_GPU, ON_HOST
 
 if TYPE_CHECKING:
     from pytest_gputrace.timeline.plan import Id
@@ -50,9 +50,10 @@ def processes(survey: Survey) -> dict[tuple[Id, Id, int], Process]:
     places = {}
     for pid, tid, lane in survey.tracks:
         is_gpu = lane == ON_GPU
-        if lane == FLOW_END:
-            beside = lanes[pid, tid]
-            is_gpu = ON_GPU in beside or (ON_HOST not in beside and pid in on_gpu and pid not in on_host)
+        if lane in (ANYWHERE, FLOW_END):
+            sure = lanes[pid, tid] & {ON_GPU, ON_HOST}
+            prefers_gpu = lane == FLOW_END or ON_HOST not in sure
+            is_gpu = (ON_GPU in sure and prefers_gpu) if sure else pid in on_gpu and pid not in on_host
         places[pid, tid, lane] = _process(survey, pid, is_gpu=is_gpu)
     return places
 

@@ -19,7 +19,7 @@ from pytest_gputrace.timeline.exact import floor_ns
 from pytest_gputrace.timeline.plan import Flows
 from pytest_gputrace.timeline.rawtext import raw_text
 from pytest_gputrace.traces.compiled.splicing import Numbers, Track, splicer
-from pytest_gputrace.traces.vocabulary import on_gpu
+from pytest_gputrace.traces.vocabulary import lane_of
 
 if TYPE_CHECKING:
     from pytest_gputrace.timeline.plan import Id, Plan
@@ -105,16 +105,16 @@ class Rewriter:
         if phase in _INSTANTS and bytes(event.get("s", b"")) == _OF_ALL:
             event["s"] = _OF_PROCESS
         if "bind_id" in event:
-            event["bind_id"] = self._id(event["bind_id"])
+            event["bind_id"] = self._id(event["bind_id"], binds=True)
         if "id2" in event and bytes(event["id2"]).startswith(b"{"):
             [ids] = _events(bytes(event["id2"]))
             ids.update({key: self._id(ids[key]) for key in ("global", "local") if key in ids})
             event["id2"] = msgspec.Raw(_joined([ids]))
 
     def _placed(self, pid: bytes, tid: bytes, category: bytes, phase: bytes) -> tuple[msgspec.Raw, msgspec.Raw]:
-        gpu = on_gpu(_text(category), _text(phase))
+        lane = lane_of(_text(category), _text(phase))
         try:
-            where = self._plan.tracks[_id_of(pid), _id_of(tid), gpu]
+            where = self._plan.tracks[_id_of(pid), _id_of(tid), lane]
         except (KeyError, TypeError) as error:
             raise ValueError("no such track") from error
         return msgspec.Raw(b"%d" % where.pid), msgspec.Raw(b"%d" % where.tid)
@@ -136,11 +136,11 @@ class Rewriter:
         if dur_us is not None:
             event["dur"] = _microseconds(clock.at(floor_ns(_CONTEXT.add(time_us, dur_us))) - start_ns)
 
-    def _id(self, spelled: msgspec.Raw) -> msgspec.Raw:
+    def _id(self, spelled: msgspec.Raw, *, binds: bool = False) -> msgspec.Raw:
         old = _id_of(bytes(spelled))
         if not isinstance(old, int | str) or isinstance(old, bool):
             return spelled
-        return msgspec.Raw(raw_text(json.dumps(self._plan.ids.of(old)).encode()))
+        return msgspec.Raw(raw_text(json.dumps(self._plan.ids.of(old, binds=binds)).encode()))
 
 
 def _events(text: bytes) -> list[dict[str, msgspec.Raw]]:

@@ -5,7 +5,7 @@ The file is read strictly, run by run; what is kept does not grow with the numbe
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import re
 import sys
 from dataclasses import dataclass
@@ -21,8 +21,18 @@ from pytest_gputrace.timeline.names import Names
 from pytest_gputrace.timeline.plan import Flows
 from pytest_gputrace.traces.columns import NO_ID
 from pytest_gputrace.traces.root import member, whole_number
+from pytest_gputrace.traces.scanner import Problem
 from pytest_gputrace.traces.streaming import stream_trace
-from pytest_gputrace.traces.vocabulary import GPU_LANES, LAUNCH_FLOWS, chosen, of_phase
+from pytest_gputrace.traces.vocabulary import (
+    ANYWHERE,
+    FLOW_END,
+    GPU_LANES,
+    LAUNCH_FLOWS,
+    ON_GPU,
+    ON_HOST,
+    chosen,
+    of_phase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,17 +45,17 @@ if TYPE_CHECKING:
     from pytest_gputrace.traces.arguments import Source
     from pytest_gputrace.traces.columns import Columns
     from pytest_gputrace.traces.formats import Format
-    from pytest_gputrace.traces.scanner import Problem
     from pytest_gputrace.traces.streaming import EventRun
 
-__all__ = ["FLOW_END", "LINK_CATEGORY", "LINK_NAME", "ON_GPU", "ON_HOST", "Survey", "survey"]
+__all__ = ["LINK_CATEGORY", "LINK_NAME", "Survey", "survey"]
 
-ON_HOST, ON_GPU, FLOW_END = range(3)
-"""The lanes an event can be on; where a launch's arrow ends is told by what else is on its thread."""
 LINK_NAME, LINK_CATEGORY = "viztracer->proton", "tokenspeed.proton"
 """An arrow that starts in a frame of VizTracer; its id is the ``scope_id`` of a scope of Proton."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,30}")
+_LAST_OF_A_COLUMN = 2**63 - 1
+# In the year 2255; what is later does not fit the 64 bits of a viewer's nanoseconds.
+_LAST_US = 9e15
 # What a file cannot have wrong and be merged all the same: no event is lost by it, and it is not written again.
 _HARMLESS = frozenset({"path", "wrapping", "bom"})
 
@@ -57,7 +67,7 @@ class Survey:
     ``first_ns`` and ``last_ns`` are when its first event begins and its last one ends, by its own times in ns; None
     where no event has a time. ``tracks`` are the process, the thread and the lane of every event but metadata.
     ``ids`` are the smallest and the largest number that ties events together. ``links`` are when arrows of `LINK_NAME` start, in ns, by their ids.
-    ``groups`` are the ranks of each process group.
+    ``groups`` stand for the ranks of each process group.
     """
 
     path: Path
@@ -97,10 +107,11 @@ def survey(
     base = whole_number(root, ("baseTimeNanoseconds",))
     host = member(root, ("host_name",))
     file_info = root.get("file_info") if sources else None
+    problems = tuple(problem for problem in streamed.problems if problem.kind not in _HARMLESS)
     return Survey(
         path=path,
         format=streamed.format,
-        problems=tuple(problem for problem in streamed.problems if problem.kind not in _HARMLESS),
+        problems=problems or (() if seen.problem is None else (seen.problem,)),
         source=streamed.source,
         base_time_ns=whole_number(root, ("viztracer_metadata", "baseTimeNanoseconds")) if base is None else base,
         rank=whole_number(root, ("distributedInfo", "rank")),
@@ -127,7 +138,12 @@ def _groups(root: dict[str, Any]) -> dict[str, str]:
     groups = member(root, ("distributedInfo", "pg_config"))
     told = [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else []
     # The same text in the files of a thousand ranks.
-    return {str(each.get("pg_name")): sys.intern(str(each.get("ranks"))) for each in told}
+    return {str(each.get("pg_name")): sys.intern(_short(str(each.get("ranks")))) for each in told}
+
+
+def _short(text: str) -> str:
+    """Text that is the same for the same text, and never long: a group may have thousands of ranks."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class _Seen:
@@ -143,12 +159,16 @@ class _Seen:
         self.ids: tuple[int, int] | None = None
         self.links: dict[int, int] = {}
         self.collectives = CollectiveEnds(collectives) if collectives else None
+        self.problem: Problem | None = None
         self._first_us = np.inf
 
     def look(self, run: EventRun) -> None:
-        """Look at some more events. What they hold that nobody can read is a problem of the file, and told as one."""
-        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        """Look at some more events."""
+        try:
             self._look(run)
+        except (msgspec.DecodeError, RecursionError, ArithmeticError, AttributeError, TypeError, ValueError):
+            # The reader has told what is wrong with such events, but for what it follows deeper than others.
+            self.problem = self.problem or Problem("deep", "events that cannot be read: do they nest too deep?", 0)
 
     def _look(self, run: EventRun) -> None:
         columns = run.columns
@@ -178,7 +198,14 @@ class _Seen:
             self.untimed += len(ts_us)
             return
         self.untimed += int(np.isnan(ts_us).sum())
-        last_ns = int(np.fmax(np.fmax.reduce(ts_us), np.fmax.reduce(ts_us + dur_us)) * 1000)
+        last_us = float(np.fmax(np.fmax.reduce(ts_us), np.fmax.reduce(ts_us + dur_us)))
+        if first_us < -_LAST_US or last_us > _LAST_US:
+            odd_us = last_us if last_us > _LAST_US else float(first_us)
+            self.problem = self.problem or Problem(
+                "number", f"an event at {odd_us:g} us, which is no time of any clock", 0
+            )
+            return
+        last_ns = int(last_us * 1000)
         self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
         if first_us <= self._first_us:
             # A double may stand for several times in the file, a nanosecond apart.
@@ -189,7 +216,8 @@ class _Seen:
     def _tracks(self, columns: Columns, events: NDArray[np.intp] | None) -> None:
         on_gpu = chosen(columns.categories, columns.category, GPU_LANES.__contains__)
         ends = chosen(columns.categories, columns.category, LAUNCH_FLOWS.__contains__) & of_phase(columns, "f")
-        lane = np.where(ends, FLOW_END, np.where(on_gpu, ON_GPU, ON_HOST))
+        lane = np.where(of_phase(columns, "XB"), ON_HOST, np.where(ends, FLOW_END, ANYWHERE))
+        lane = np.where(on_gpu, ON_GPU, lane)
         rows = [columns.pid, columns.tid, lane]
         if events is not None:
             rows = [column[events] for column in rows]
@@ -230,4 +258,5 @@ def _ids_of(columns: Columns, number: int) -> list[Id]:
     if number > NO_ID:
         return [number]
     text = columns.ids[-2 - number]
-    return [text, int(text)] if _WHOLE.fullmatch(text) else [text]
+    value = int(text) if _WHOLE.fullmatch(text) else 0
+    return [text, value] if value < NO_ID or value > _LAST_OF_A_COLUMN else [text]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.timeline.plan import Where
 from pytest_gputrace.timeline.processes import PROFILERS, processes
-from pytest_gputrace.timeline.survey import FLOW_END, ON_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,13 +56,12 @@ class Tracks:
         self._label()
         self._number()
 
-    def of(self, index: int) -> dict[tuple[Id, Id, bool], Where]:
-        """Where the tracks of one member go: by process, thread, and whether the event is on a GPU's lanes."""
-        tracks: dict[tuple[Id, Id, bool], Where] = {}
-        for (pid, tid, lane), placed in self._places[index].items():
-            # Where an arrow ends and what it leads to are on one lane, so that two of these are never told apart.
-            tracks[pid, tid, lane in (ON_GPU, FLOW_END)] = Where(placed.pid, placed.tids[tid])
-        return tracks
+    def of(self, index: int) -> dict[tuple[Id, Id, int], Where]:
+        """Where the tracks of one member go: by process, thread, and the sort of lane."""
+        return {
+            (pid, tid, lane): Where(placed.pid, placed.tids[_thread(tid)])
+            for (pid, tid, lane), placed in self._places[index].items()
+        }
 
     def metadata(self) -> Iterator[dict[str, Any]]:
         """The metadata events: names, and an order by worker. None has a time."""
@@ -77,7 +75,7 @@ class Tracks:
                 if tid in placed.order:
                     yield _event("thread_sort_index", placed.pid, number, sort_index=placed.order[tid])
             for other in placed.others:
-                tid = placed.tids.get(other.tid, placed.pid)
+                tid = placed.tids.get(_thread(other.tid), placed.pid)
                 yield {"ph": "M", "name": other.name, "pid": placed.pid, "tid": tid, "args": other.args}
 
     def processes(self) -> int:
@@ -135,8 +133,9 @@ class Tracks:
 
 def _name(placed: _Placed, survey: Survey, process: Process, tid: Id) -> None:
     """Note a thread, with the name that is meant for this lane of its file."""
-    placed.tids.setdefault(tid, -1)
     names = survey.names.threads.get((process.pid, tid), [])
+    tid = _thread(tid)
+    placed.tids.setdefault(tid, -1)
     fitting = [name for name in names if ("stream" in name.lower()) == process.is_gpu]
     placed.names[tid] = (fitting or names or [_default_name(process, tid)])[-1]
     if (order := survey.names.thread_order.get((process.pid, tid))) is not None:
@@ -165,10 +164,13 @@ def _number_threads(placed: _Placed) -> None:
         placed.tids[tid] = tid if isinstance(tid, int) and tid in kept else next(free)
 
 
+def _thread(tid: Id) -> Id:
+    """An event that names no thread is on that of -1, as viewers have it."""
+    return -1 if tid is None else tid
+
+
 def _order(tid: Id) -> tuple[int, int, str]:
-    if tid is None:
-        return 0, -1, ""
-    return (0, tid, "") if isinstance(tid, int) else (1, 0, tid)
+    return (1, 0, tid) if isinstance(tid, str) else (0, -1 if tid is None else tid, "")
 
 
 def _event(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:

@@ -18,17 +18,16 @@ class Watch:
     """Counts the bytes of all inputs, each of which is read twice."""
 
     def __init__(self, paths: Sequence[Path], watcher: Callable[[int, int, str], None] | None) -> None:
-        self._paths = paths
         self._watcher = watcher
         self._lock = threading.Lock()
         self._done = 0
         self._all = _PASSES * sum(map(_size, paths)) if watcher else 0
 
-    def of(self, number: int, what: str) -> Callable[[int], None] | None:
+    def of(self, path: Path, what: str) -> Callable[[int], None] | None:
         """What to call with each count of bytes read of one input."""
         if self._watcher is None:
             return None
-        watcher, words = self._watcher, f"{what} {self._paths[number].name}"
+        watcher, words = self._watcher, f"{what} {path.name}"
 
         def read(count: int) -> None:
             with self._lock:

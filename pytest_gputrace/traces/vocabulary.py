@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from pytest_gputrace.traces.columns import Columns
 
 __all__ = [
+    "ANYWHERE",
+    "FLOW_END",
     "GPU_CATEGORIES",
     "GPU_LANES",
     "LAUNCH_FLOWS",
+    "ON_GPU",
+    "ON_HOST",
     "chosen",
     "collectives",
     "copies",
@@ -30,11 +34,11 @@ __all__ = [
     "host_collectives",
     "is_gpu",
     "kernels",
+    "lane_of",
     "launches",
     "named",
     "of_category",
     "of_phase",
-    "on_gpu",
     "operators",
     "runtime_calls",
     "scopes",
@@ -49,6 +53,8 @@ GPU_LANES = frozenset({
     *GPU_CATEGORIES, "Kernel", "Memcpy", "Memset", "gpu_user_annotation", "cuda_sync", "cuda_event"
 })  # fmt: skip
 """Categories, spelled as files spell them, of all that Kineto puts on the lanes of a GPU."""
+ON_HOST, ON_GPU, ANYWHERE, FLOW_END = range(4)
+"""The sorts of lanes; see `lane_of`."""
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu"})
 """Categories of the arrows from a launch to what it launched."""
 _RUNTIME = frozenset({"cuda_runtime", "cuda_driver", "runtime"})  # ROCm's calls have these too
@@ -85,12 +91,17 @@ def is_gpu(category: str) -> bool:
     return category.lower() in GPU_CATEGORIES or category == "gpu_user_annotation"
 
 
-def on_gpu(category: str, phase: str) -> bool:
-    """Whether Kineto puts such an event on the lanes of a GPU: its work, and the arrows that end there.
+def lane_of(category: str, phase: str) -> int:
+    """Which sort of lane an event is on: a GPU's, the host's, or that of whatever else is on its thread.
 
-    An arrow of a call that launched nothing ends on the host, though its category and phase are the same.
+    A range tells it by its category. An arrow, an instant or the end of a range does not: it is where the ranges of its
+    thread are. Where those of the host and of a GPU share a number, the end of a launch's arrow is on the GPU.
     """
-    return category in GPU_LANES or (phase == "f" and category in LAUNCH_FLOWS)
+    if category in GPU_LANES:
+        return ON_GPU
+    if phase in ("X", "B"):
+        return ON_HOST
+    return FLOW_END if phase == "f" and category in LAUNCH_FLOWS else ANYWHERE
 
 
 def kernels(columns: Columns) -> NDArray[np.bool_]:

@@ -39,6 +39,12 @@ DEATHS = "tests/unit/fakes/test_deaths.py::"
 FAULTS = "tests/unit/fakes/test_faults.py::"
 CHECKING = "tests/plugin/test_checking.py::"
 SUMMARY = "tests/plugin/test_summary.py::"
+CHECK_MERGED = "tests/unit/checks/test_merged.py::"
+ANCHORS = "tests/unit/timeline/test_anchors.py::"
+IDS = "tests/unit/timeline/test_ids.py::"
+TRACKS = "tests/unit/timeline/test_tracks.py::"
+REWRITING = "tests/unit/timeline/test_rewriting.py::"
+MERGE = "tests/unit/timeline/test_merge.py::"
 
 
 @dataclass(frozen=True)
@@ -455,6 +461,109 @@ MUTATIONS = [
         "        gc.disable()\n",
         "",
         (GARBAGE + "test_it_is_held_while_events_are_made_and_read",),
+    ),
+    Mutation(
+        "the base of an input is ignored",
+        "timeline/anchors.py",
+        'return own_ns, ""',
+        'return 0, ""',
+        (ANCHORS + "test_each_file_has_its_own_base",),
+    ),
+    Mutation(
+        "a timeline does not begin at its earliest event",
+        "timeline/deciding.py",
+        "decision.base_time_ns = min(begins.values())",
+        "decision.base_time_ns = max(begins.values())",
+        (MERGE + "test_every_event_keeps_its_time_since_1970",),
+    ),
+    Mutation(
+        "metadata of the inputs stays, with its times",
+        "timeline/rewriting.py",
+        "kept = [event for event, phase in zip(events, phases, strict=True) if phase != _METADATA]",
+        "kept = events",
+        (REWRITING + "test_metadata_is_left_out_and_the_others_are_parted_by_lines[pure-1]",),
+    ),
+    Mutation(
+        "ids of two inputs are not kept apart",
+        "timeline/ids.py",
+        "IdMap(first - each[0], prefix)",
+        "IdMap(0, prefix)",
+        (IDS + "test_ids_are_moved_one_input_behind_the_other",),
+    ),
+    Mutation(
+        "ids get new numbers by the compiled function only",
+        "timeline/rewriting.py",
+        "self._plan.ids.of(old)",
+        "old",
+        (REWRITING + "test_ids_get_new_numbers[pure-ids0-1]",),
+    ),
+    Mutation(
+        "drift moves where a range starts and not where it ends",
+        "timeline/rewriting.py",
+        "clock.at(floor_ns(_CONTEXT.add(time_us, dur_us))) - start_ns",
+        "floor_ns(dur_us)",
+        (REWRITING + "test_a_range_is_stretched_to_the_nanosecond[pure-10000000.0000000000005-0-50000001]",),
+    ),
+    Mutation(
+        "a GPU and a process of the host of one number are one",
+        "timeline/processes.py",
+        "is_gpu = lane == ON_GPU\n",
+        "is_gpu = False\n",
+        (TRACKS + "test_python_frames_on_the_number_of_a_gpu_are_not_on_the_gpu",),
+    ),
+    Mutation(
+        "ranks share the processes that are texts",
+        "timeline/tracks.py",
+        "key = (member.worker, survey.format, process)",
+        "key = (type(member.worker)() if process.is_text else member.worker, survey.format, process)",
+        (TRACKS + "test_two_ranks_with_equal_numbers_share_no_process",),
+    ),
+    Mutation(
+        "thread 0 keeps its number",
+        "timeline/tracks.py",
+        "and 0 < tid < _PIDS_END",
+        "and 0 <= tid < _PIDS_END",
+        (TRACKS + "test_no_thread_is_0_or_a_text_or_the_number_of_its_process",),
+    ),
+    Mutation(
+        "an absent rank, a broken one, an input that would be replaced: nothing stops a merge",
+        "timeline/merge.py",
+        "allow_missing=allow_missing,\n    )\n"
+        "    reasons = [*seen.refused, *decision.reasons, *([] if allow_missing else seen.lost)]\n",
+        "allow_missing=True,\n    )\n    reasons = [*decision.reasons]\n",
+        (
+            MERGE + "TestNotMerged::test_an_absent_rank",
+            MERGE + "TestNotMerged::test_a_cut_rank",
+            MERGE + "test_a_trace_is_never_replaced_by_the_timeline",
+        ),
+    ),
+    Mutation(
+        "a timeline is an input of another",
+        "timeline/placing.py",
+        'if survey.format == "merged":\n',
+        "if False:\n",
+        (MERGE + "TestNotMerged::test_a_merged_file",),
+    ),
+    Mutation(
+        "links end before they start",
+        "timeline/links.py",
+        "max(Decimal(0), min(late_us, dur_us))",
+        "Decimal(0)",
+        (MERGE + "test_a_link_ends_no_sooner_than_it_starts[3-3]",),
+    ),
+    Mutation(
+        "source code is kept unasked",
+        "timeline/merge.py",
+        "sources=keep_source)",
+        "sources=True)",
+        (MERGE + "test_sources_are_dropped_unless_they_are_wanted",),
+    ),
+    Mutation(
+        "rules about one rank look at merged files",
+        "checks/one.py",
+        "Looked(0) if rule.one_rank and view.merged else ",
+        "",
+        (CHECK_MERGED + "test_nothing_is_wrong_with_ranks_as_one",),
     ),
 ]
 

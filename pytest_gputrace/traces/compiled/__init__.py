@@ -24,7 +24,7 @@ __all__ = ["Scan", "Scanned", "is_available", "library", "scan"]
 
 LIBRARY = Path(__file__).with_name("scan.so")
 # That of scan.c: what was built from another one is not used.
-_VERSION = 3
+_VERSION = 4
 _TEXTS, _TIMES, _IDS = 3, 2, 8
 # The shortest event that has a name is longer, so a text has no more events than this tells.
 _SHORTEST_EVENT = len('{"ph":""}')

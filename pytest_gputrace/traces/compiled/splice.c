@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     Span pid, tid;
     Span new_pid, new_tid;
-    int64_t on_gpu;
+    int64_t lane;
 } Track;
 
 /* What is changed. ``slots`` are filled here: a table of the tracks, of a power of two, more than twice as many. */
@@ -73,6 +73,8 @@ enum { LONGEST_NUMBER = 24 };
 /* By how much an event may grow, prefixes left out: two times, two ids, a process and a thread with their keys. */
 enum { MOST_GROWTH = 8 * (LONGEST_NUMBER + 8) };
 
+enum { ON_HOST, ON_GPU, ANYWHERE, FLOW_END, LANES };
+
 /* --- Tracks ------------------------------------------------------------------------------------------------------- */
 
 static int is_same(Span one, Span other)
@@ -80,9 +82,9 @@ static int is_same(Span one, Span other)
     return one.size == other.size && (one.size == 0 || memcmp(one.at, other.at, (size_t)one.size) == 0);
 }
 
-static uint64_t hash_of(Span pid, Span tid, int64_t on_gpu)
+static uint64_t hash_of(Span pid, Span tid, int64_t lane)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)on_gpu;
+    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)lane;
     for (int64_t index = 0; index < pid.size; index++)
         hash = (hash ^ pid.at[index]) * UINT64_C(0x100000001B3);
     hash = (hash ^ 0xFF) * UINT64_C(0x100000001B3);
@@ -91,18 +93,18 @@ static uint64_t hash_of(Span pid, Span tid, int64_t on_gpu)
     return hash ^ (hash >> 32);
 }
 
-static int is_track(const Track *track, Span pid, Span tid, int64_t on_gpu)
+static int is_track(const Track *track, Span pid, Span tid, int64_t lane)
 {
-    return track->on_gpu == on_gpu && is_same(track->pid, pid) && is_same(track->tid, tid);
+    return track->lane == lane && is_same(track->pid, pid) && is_same(track->tid, tid);
 }
 
 /* NULL where there is none. */
-static const Track *track_of(const Plan *plan, Span pid, Span tid, int64_t on_gpu)
+static const Track *track_of(const Plan *plan, Span pid, Span tid, int64_t lane)
 {
     uint64_t last = (uint64_t)plan->slots_count - 1;
-    for (uint64_t slot = hash_of(pid, tid, on_gpu) & last; plan->slots[slot]; slot = (slot + 1) & last) {
+    for (uint64_t slot = hash_of(pid, tid, lane) & last; plan->slots[slot]; slot = (slot + 1) & last) {
         const Track *track = &plan->tracks[plan->slots[slot] - 1];
-        if (is_track(track, pid, tid, on_gpu))
+        if (is_track(track, pid, tid, lane))
             return track;
     }
     return NULL;
@@ -124,7 +126,7 @@ typedef struct {
     const Plan *plan;
     const byte *at, *end;
     byte *to, *to_end;
-    const Track *last[2]; /* of the host, and of a GPU */
+    const Track *last[LANES];
     int is_raw;           /* whether escapes of four digits stand for nothing that could be spelled without */
     int is_escaped;       /* whether there were any */
     Written *written;
@@ -458,12 +460,13 @@ static int new_number(const Plan *plan, uint64_t old, int64_t *number)
     return __builtin_add_overflow(value, plan->add, number) ? NOT_MINE : DONE;
 }
 
-static int is_hex(Span text, uint64_t *number)
+static int is_hex(Span text, int is_bare, uint64_t *number)
 {
-    if (text.size < 3 || text.size > 2 + HEX_DIGITS || text.at[0] != '0' || (text.at[1] | 0x20) != 'x')
+    int64_t start = text.size > 2 && text.at[0] == '0' && (text.at[1] | 0x20) == 'x' ? 2 : 0;
+    if ((!start && !is_bare) || text.size == start || text.size > start + HEX_DIGITS)
         return 0;
     *number = 0;
-    for (int64_t index = 2; index < text.size; index++) {
+    for (int64_t index = start; index < text.size; index++) {
         byte letter = text.at[index], lower = letter | 0x20;
         if (is_digit(letter))
             *number = *number * 16 + (uint64_t)(letter - '0');
@@ -475,12 +478,12 @@ static int is_hex(Span text, uint64_t *number)
     return 1;
 }
 
-static int put_id_text(const Plan *plan, Span text, byte **to)
+static int put_id_text(const Plan *plan, Span text, int binds, byte **to)
 {
     uint64_t old;
     int64_t number;
     *(*to)++ = '"';
-    if (is_hex(text, &old)) {
+    if (is_hex(text, binds, &old)) {
         TRY(new_number(plan, old, &number));
         *to = put_word(*to, number < 0 ? "-0x" : "0x");
         *to = put_number(*to, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 16);
@@ -492,10 +495,10 @@ static int put_id_text(const Plan *plan, Span text, byte **to)
     return DONE;
 }
 
-static int put_id(const Plan *plan, Span value, byte **to)
+static int put_id(const Plan *plan, Span value, int binds, byte **to)
 {
     if (*value.at == '"')
-        return put_id_text(plan, (Span){value.at + 1, value.size - 2}, to);
+        return put_id_text(plan, (Span){value.at + 1, value.size - 2}, binds, to);
     const byte *end = value.at + value.size;
     int is_negative = *value.at == '-';
     const byte *start = value.at + is_negative, *at = start;
@@ -520,17 +523,26 @@ static Span named(Span value)
     return value.at && value.size == 4 && memcmp(value.at, "null", 4) == 0 ? (Span){NULL, 0} : value;
 }
 
+/* As `vocabulary.lane_of` has it. */
+static int64_t lane_of(const Plan *plan, Span category, Span phase)
+{
+    byte letter = phase.size == 1 ? *phase.at : 0;
+    if (is_among(category, plan->gpu_lanes, plan->gpu_lanes_count))
+        return ON_GPU;
+    if (letter == 'X' || letter == 'B')
+        return ON_HOST;
+    return letter == 'f' && is_among(category, plan->launch_flows, plan->launch_flows_count) ? FLOW_END : ANYWHERE;
+}
+
 static int find_track(Splice *splice, const Event *event, Span phase, const Track **found)
 {
     const Plan *plan = splice->plan;
     Span category, pid = named(event->fields[PROCESS]), tid = named(event->fields[THREAD]);
     TRY(inner(event->fields[CATEGORY], &category));
-    int on_gpu = is_among(category, plan->gpu_lanes, plan->gpu_lanes_count) ||
-                 (phase.size == 1 && *phase.at == 'f' &&
-                  is_among(category, plan->launch_flows, plan->launch_flows_count));
-    const Track **last = &splice->last[on_gpu];
-    if (!*last || !is_track(*last, pid, tid, on_gpu))
-        *last = track_of(plan, pid, tid, on_gpu);
+    int64_t lane = lane_of(plan, category, phase);
+    const Track **last = &splice->last[lane];
+    if (!*last || !is_track(*last, pid, tid, lane))
+        *last = track_of(plan, pid, tid, lane);
     *found = *last;
     return *last ? DONE : NOT_MINE;
 }
@@ -600,7 +612,7 @@ static int write_event(Splice *splice, const Event *event, Span phase)
         else if (field == TIME || field == DURATION)
             TRY(put_moment(splice, event, field, &to));
         else
-            TRY(put_id(plan, value, &to));
+            TRY(put_id(plan, value, field == BOUND_ID, &to));
     }
     to = put(to, from, event->end - 1 - from);
     if (!event->fields[PROCESS].at)
@@ -667,7 +679,7 @@ int32_t gputrace_splice_ready(const Plan *plan)
         const Track *track = &plan->tracks[index];
         if (track->new_pid.size > LONGEST_NUMBER || track->new_tid.size > LONGEST_NUMBER)
             return NOT_MINE;
-        uint64_t slot = hash_of(track->pid, track->tid, track->on_gpu) & last;
+        uint64_t slot = hash_of(track->pid, track->tid, track->lane) & last;
         while (plan->slots[slot])
             slot = (slot + 1) & last;
         plan->slots[slot] = (int32_t)(index + 1);

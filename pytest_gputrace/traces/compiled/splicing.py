@@ -30,11 +30,11 @@ _MOST_KEPT_BYTES = 1 << 22
 
 
 class Track(NamedTuple):
-    """A process and a thread of the file, where an event is on a GPU's lanes or not, and their new numbers."""
+    """A process and a thread of the file, a sort of lane, and their new numbers."""
 
     pid: int | str | None
     tid: int | str | None
-    on_gpu: bool
+    lane: int
     new_pid: int
     new_tid: int
 
@@ -63,7 +63,7 @@ class _Span(ctypes.Structure):
 
 
 class _Track(ctypes.Structure):
-    _fields_ = [("pid", _Span), ("tid", _Span), ("new_pid", _Span), ("new_tid", _Span), ("on_gpu", ctypes.c_int64)]
+    _fields_ = [("pid", _Span), ("tid", _Span), ("new_pid", _Span), ("new_tid", _Span), ("lane", ctypes.c_int64)]
 
 
 class _Plan(ctypes.Structure):
@@ -168,7 +168,7 @@ def _spelled(tracks: Iterable[Track]) -> Iterator[_Track]:
     """Tracks as files spell them; one that a file spells in another way is left to Python."""
     for track in tracks:
         new = (_span(str(number).encode()) for number in (track.new_pid, track.new_tid))
-        yield _Track(_literal(track.pid), _literal(track.tid), *new, int(track.on_gpu))
+        yield _Track(_literal(track.pid), _literal(track.tid), *new, track.lane)
 
 
 def _literal(name: int | str | None) -> _Span:

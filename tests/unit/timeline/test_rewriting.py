@@ -20,7 +20,7 @@ from pytest_gputrace.timeline.plan import Clock, Flows, IdMap, Plan, Where
 from pytest_gputrace.timeline.rawtext import raw_text
 from pytest_gputrace.timeline.rewriting import Rewriter
 from pytest_gputrace.traces import compiled
-from pytest_gputrace.traces.vocabulary import on_gpu
+from pytest_gputrace.traces.vocabulary import ANYWHERE, FLOW_END, lane_of
 
 DELTA_NS = -1_000_000_123_456
 NAMES: list[Any] = [None, -1, 0, 7, 2**31, 10**22, "Spans", "7", 'a"b', "rank\t0", "é", "\ud800"]
@@ -35,7 +35,7 @@ SPELLED_IDS = [
 ]  # fmt: skip
 TRACKS = {
     track: Where(10_000_000 + number, number + 1)
-    for number, track in enumerate(itertools.product(NAMES, NAMES, [False, True]))
+    for number, track in enumerate(itertools.product(NAMES, NAMES, range(4)))
 }
 
 
@@ -84,7 +84,7 @@ def expected(text: str, plan: Plan) -> list[dict[str, Any]]:
     for event in events:
         phase = event.get("ph", "")
         pid, tid = (whole(event.get(key)) for key in ("pid", "tid"))
-        event["pid"], event["tid"] = plan.tracks[pid, tid, on_gpu(event.get("cat", ""), phase)]
+        event["pid"], event["tid"] = plan.tracks[pid, tid, lane_of(event.get("cat", ""), phase)]
         move(event, plan.clock)
         holders = [(event, "bind_id")] + [(event, "id")] * (phase in tuple(ID_PHASES))
         if isinstance(event.get("id2"), dict):
@@ -172,7 +172,7 @@ def test_an_arrow_that_ends_on_a_gpu_goes_with_what_it_leads_to(way: str) -> Non
     plan = plan_of()
     written = Rewriter(plan).run(",".join(ends).encode())
     assert [event["pid"] for event in json.loads(b"[" + written.text + b"]")] == [
-        TRACKS[0, 7, gpu].pid for gpu in (False, False, True)
+        TRACKS[0, 7, lane].pid for lane in (ANYWHERE, ANYWHERE, FLOW_END)
     ]
     assert written.flows == Flows(1, 1, 1)
 

@@ -13,7 +13,8 @@ from pytest_gputrace.timeline.eventids import all_ids
 from pytest_gputrace.timeline.exact import earliest_ns
 from pytest_gputrace.timeline.names import Names
 from pytest_gputrace.timeline.plan import Flows
-from pytest_gputrace.timeline.survey import FLOW_END, ON_GPU, ON_HOST, survey
+from pytest_gputrace.timeline.survey import survey
+from pytest_gputrace.traces.vocabulary import ANYWHERE, FLOW_END, ON_GPU, ON_HOST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +47,9 @@ def test_a_trace_of_kineto(tmp_path: Path) -> None:
     flows = [row["id"] for row in events if row["ph"] in "sf"]
     assert found.ids == (min(flows), max(flows))
     assert found.tracks == {
-        (1, 7, ON_GPU), (1, 7, FLOW_END), (4001, 4001, ON_HOST), (4001, 4001, FLOW_END), (4001, 4002, ON_HOST),
-        ("Spans", "PyTorch Profiler", ON_HOST), ("Traces", "Trace PyTorch Profiler", ON_HOST), ("", "", ON_HOST),
+        (1, 7, ON_GPU), (1, 7, FLOW_END), (4001, 4001, ON_HOST), (4001, 4001, FLOW_END), (4001, 4001, ANYWHERE),
+        (4001, 4002, ON_HOST), (4001, 4002, ANYWHERE), ("Spans", "PyTorch Profiler", ON_HOST),
+        ("Traces", "Trace PyTorch Profiler", ANYWHERE), ("", "", ANYWHERE),
     }  # fmt: skip
     assert found.names.processes[4001] == "python"
     assert found.names.threads[1, 7] == ["stream 7 "]

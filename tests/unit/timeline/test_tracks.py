@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.timeline.names import Names
-from pytest_gputrace.timeline.survey import FLOW_END, ON_GPU, ON_HOST
 from pytest_gputrace.timeline.tracks import Member, Tracks
 from pytest_gputrace.timeline.workers import Worker
+from pytest_gputrace.traces.vocabulary import ANYWHERE, FLOW_END, ON_GPU, ON_HOST
 
 if TYPE_CHECKING:
     from pytest_gputrace.timeline.survey import Survey
@@ -33,14 +33,14 @@ def test_two_ranks_with_equal_numbers_share_no_process(survey_of: SurveyOf) -> N
     ]  # fmt: skip
     one, two = tracks.of(0), tracks.of(1)
     assert not {where.pid for where in one.values()} & {where.pid for where in two.values()}
-    assert named(tracks)[one[0, 7, True].pid] == "rank 3 · GPU 0"
-    assert one[4242, 4242, False].tid == 4242
+    assert named(tracks)[one[0, 7, ON_GPU].pid] == "rank 3 · GPU 0"
+    assert one[4242, 4242, ON_HOST].tid == 4242
 
 
 def test_numbers_do_not_depend_on_other_ranks_and_no_input_uses_them(survey_of: SurveyOf) -> None:
     file = kineto(survey_of, (1, 1, ON_HOST))
-    alone = Tracks([Member(file, Worker(5))]).of(0)[1, 1, False].pid
-    beside = Tracks([Member(file, Worker(2)), Member(file, Worker(5))]).of(1)[1, 1, False].pid
+    alone = Tracks([Member(file, Worker(5))]).of(0)[1, 1, ON_HOST].pid
+    beside = Tracks([Member(file, Worker(2)), Member(file, Worker(5))]).of(1)[1, 1, ON_HOST].pid
     assert alone == beside < 2**31
     user = kineto(survey_of, (alone, alone, ON_HOST))
     tracks = Tracks([Member(user, Worker(2)), Member(file, Worker(5))])
@@ -52,7 +52,7 @@ def test_python_frames_on_the_number_of_a_gpu_are_not_on_the_gpu(survey_of: Surv
     names = {"processes": {0: "python"}, "threads": {(0, 0): ["stream 0 0", "thread 0 (tqdm)"]}, "labels": {0: "GPU 0"}}
     file = kineto(survey_of, (0, 0, ON_GPU), (0, 0, ON_HOST), (0, 0, FLOW_END), **names)
     tracks = Tracks([Member(file, Worker(0))])
-    gpu, host = tracks.of(0)[0, 0, True], tracks.of(0)[0, 0, False]
+    gpu, host = tracks.of(0)[0, 0, ON_GPU], tracks.of(0)[0, 0, ON_HOST]
     assert gpu.pid != host.pid
     assert named(tracks) == {host.pid: "rank 0 · python 0", gpu.pid: "rank 0 · GPU 0"}
     assert named(tracks, "thread_name") == {host.pid: "thread 0 (tqdm)", gpu.pid: "stream 0 0"}
@@ -66,8 +66,28 @@ def test_an_arrow_of_a_call_that_launched_nothing_stays_with_the_call(survey_of:
     file = kineto(survey_of, (9, 9, ON_HOST), (9, 9, FLOW_END), (0, 7, FLOW_END), (0, 7, ON_GPU), (0, 20, FLOW_END))
     tracks = Tracks([Member(file, Worker(0))])
     where = tracks.of(0)
-    assert where[9, 9, True] == where[9, 9, False]
-    assert where[0, 20, True].pid == where[0, 7, True].pid
+    assert where[9, 9, FLOW_END] == where[9, 9, ON_HOST]
+    assert where[0, 20, FLOW_END].pid == where[0, 7, ON_GPU].pid
+
+
+def test_what_has_no_lane_of_its_own_is_where_the_ranges_of_its_thread_are(survey_of: SurveyOf) -> None:
+    """Arrows of every category, ends of ranges without one, instants; on a process that is a GPU and a host at once."""
+    gpu_only, host_only, both, neither = (0, 7), (0, 99), (0, 0), (0, 12)
+    ranges = [(*gpu_only, ON_GPU), (*host_only, ON_HOST), (*both, ON_GPU), (*both, ON_HOST)]
+    rest = [(*thread, lane) for thread in (gpu_only, host_only, both, neither) for lane in (ANYWHERE, FLOW_END)]
+    where = Tracks([Member(kineto(survey_of, *ranges, *rest), Worker(0))]).of(0)
+    gpu, host = where[*gpu_only, ON_GPU].pid, where[*host_only, ON_HOST].pid
+    assert gpu != host
+    assert [where[*gpu_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [gpu, gpu]
+    assert [where[*host_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
+    assert [where[*both, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, gpu]
+    assert [where[*neither, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
+
+
+def test_an_event_without_a_thread_is_on_that_of_minus_one(survey_of: SurveyOf) -> None:
+    file = kineto(survey_of, (5, None, ON_HOST), (5, -1, ON_HOST), (5, 0, ON_HOST))
+    where = Tracks([Member(file, Worker(0))]).of(0)
+    assert where[5, None, ON_HOST] == where[5, -1, ON_HOST] != where[5, 0, ON_HOST]
 
 
 def test_no_thread_is_0_or_a_text_or_the_number_of_its_process(survey_of: SurveyOf) -> None:
@@ -78,10 +98,10 @@ def test_no_thread_is_0_or_a_text_or_the_number_of_its_process(survey_of: Survey
     tracks = Tracks([Member(file, Worker(0))])
     tids = {track[1]: where.tid for track, where in tracks.of(0).items()}
     assert tids[1] == 1
-    assert len({tids[tid] for tid in (0, 1, -1, None)}) == 4
+    assert len({tids[tid] for tid in (0, 1, -1)}) == 3
     assert all(isinstance(tid, int) and tid > 0 for tid in tids.values())
     assert set(named(tracks).values()) == {"rank 0 · GPU 0", "rank 0 · Spans", "rank 0 · unnamed"}
-    pid = tracks.of(0)[0, 0, True].pid
+    pid = tracks.of(0)[0, 0, ON_GPU].pid
     assert pid not in tids.values()
 
 
@@ -103,11 +123,11 @@ def test_lanes_of_proton(survey_of: SurveyOf) -> None:
         "rank 3 · Proton GPU 1",
         "rank 3 · Proton K Core0 CTA1",
     ]
-    assert names[where[0, 0, False].pid] == "rank 3 · Proton"
-    assert names[where[0, 1_200_007, True].pid] == "rank 3 · Proton GPU 1"
+    assert names[where[0, 0, ON_HOST].pid] == "rank 3 · Proton"
+    assert names[where[0, 1_200_007, ON_GPU].pid] == "rank 3 · Proton GPU 1"
     lanes = {event["tid"]: event["args"]["name"] for event in tracks.metadata()
-             if event["name"] == "thread_name" and event["pid"] == where[0, 0, False].pid}  # fmt: skip
-    assert lanes == {where[0, 0, False].tid: "CPU Thread 0", where[0, 1, False].tid: "CPU Thread 1"}
+             if event["name"] == "thread_name" and event["pid"] == where[0, 0, ON_HOST].pid}  # fmt: skip
+    assert lanes == {where[0, 0, ON_HOST].tid: "CPU Thread 0", where[0, 1, ON_HOST].tid: "CPU Thread 1"}
 
 
 def test_two_profilers_of_one_process_are_told_apart(survey_of: SurveyOf) -> None:
