@@ -163,7 +163,7 @@ def rank_disagrees(files: Sequence[FileFacts], settings: Settings) -> Looked:
 
 def same_capture(files: Sequence[FileFacts], settings: Settings) -> Looked:
     """GT504: two files hold the same events at the same times."""
-    known = [file for file in _no_legacy_copies(files) if file.digest]
+    known = [file for file in _no_legacy_copies(files) if file.digest and file.format != "merged"]
     looked = Looked(len(known) if len(known) > 1 else 0)
     by_digest: dict[tuple[str, str], list[FileFacts]] = defaultdict(list)
     for file in known:

@@ -150,7 +150,16 @@ def merged(view: View, settings: Settings) -> Looked:
     about = view.trace.metadata["gputrace_merge"]
     inputs = about.get("inputs") if isinstance(about, dict) else None
     of = number(len(inputs), "input") if isinstance(inputs, list) else "nobody knows what"
-    return Looked(1, [Hit(f"merged of {of}; the rules about one rank did not look; check the inputs")])
+    missing, left_out = (about.get(key) if isinstance(about, dict) else None for key in ("missing_ranks", "left_out"))
+    without = (
+        f", without {number(len(missing), 'rank')} that should be there"
+        if isinstance(missing, list) and missing
+        else ""
+    )
+    and_not = f", {number(len(left_out), 'file')} left out" if isinstance(left_out, list) and left_out else ""
+    return Looked(
+        1, [Hit(f"merged of {of}{without}{and_not}; the rules about one rank did not look; check the inputs")]
+    )
 
 
 def open_range(view: View, settings: Settings) -> Looked:

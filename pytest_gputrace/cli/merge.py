@@ -28,6 +28,7 @@ __all__ = ["add"]
 _USAGE = """%(prog)s [PATH ...] [--rank N FILE ...]... -o OUT [--force]
            [--align anchor|collectives|first-event] [--assume-base FILE=NS]...
            [--expect-ranks N] [--allow-missing] [--keep-source] [--jobs N]"""
+_LONGEST_NAME = 255
 _MARK = b'{"gputrace_merge"'
 _MOST_NS = 1 << 63
 
@@ -224,6 +225,10 @@ def _refuse_output(output: Path, given: Iterable[Input], *, force: bool) -> None
 
     if output.is_dir():
         refuse(" is a folder; give the name of a file in it")
+    if not output.name.endswith((".json", ".json.gz")):
+        refuse(": a timeline is a .json or a .json.gz; give such a name")
+    if len(os.fsencode(output.name)) > _LONGEST_NAME:
+        refuse(": the name is too long for a file")
     if not output.parent.is_dir():
         refuse(f": there is no folder {output.parent}")
     if not os.path.lexists(output):

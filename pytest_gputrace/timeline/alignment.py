@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pytest_gputrace.timeline.matching import NEEDED, Ends, Line, fit, match
+from pytest_gputrace.timeline.matching import NEEDED, Ambiguous, Ends, Line, fit, match
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,10 @@ _RIGHT = Estimate(0, 0, 0, 0, math.nan, math.nan, "")
 
 
 def align(workers: Mapping[int, tuple[str, Collectives]]) -> dict[int, Estimate]:
-    """Every clock against that of the worker with the lowest number; workers with one name (not empty) share a clock."""
+    """Every clock against that of the first worker that shares enough with another clock, which is the reference.
+
+    Workers with one name (not empty) share a clock.
+    """
     clocks: dict[str | int, _Clock] = {}
     members: dict[int, _Clock] = {}
     for number in sorted(workers):
@@ -110,55 +113,68 @@ class _Found(NamedTuple):
     after_ns: NDArray[np.int64]
 
 
+def _reference(clocks: Sequence[_Clock]) -> _Clock:
+    """The first that shares enough with another; where none does, the first that has collectives at all."""
+    for clock in clocks:
+        if any(other is not clock and _shared(clock.most, other.most) >= NEEDED for other in clocks):
+            return clock
+    return next((clock for clock in clocks if clock.workers), clocks[0])
+
+
 def _spread(clocks: Sequence[_Clock]) -> None:
     """From the reference on to whatever shares collectives with a clock that is right, along the surest ways."""
-    waiting = {clock.place: clock for clock in clocks[1:]}
+    reference = _reference(clocks)
+    waiting = {clock.place: clock for clock in clocks if clock is not reference}
     ways: list[tuple[float, int, int, int]] = []
     best: dict[int, tuple[int, str]] = {}
     tries: Counter[int] = Counter()
     beside: list[_Found] = []
 
     def lead_on(clock: _Clock, cost: float) -> None:
+        with_ = "the reference" if clock is reference else "others"
         for place, other in waiting.items():
             count = _shared(clock.most, other.most)
             if count >= NEEDED:
                 # Errors add up as squares: a step more is worth it where few collectives lead straight there.
                 heapq.heappush(ways, (cost + 1 / 50 + 1 / count, place, clock.place, count))
             elif count:
-                best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock)))
+                best[place] = max(best.get(place, (0, "")), (count, _too_few(count, with_)))
 
-    lead_on(clocks[0], 0.0)
+    lead_on(reference, 0.0)
     while ways:
         cost, place, by, count = heapq.heappop(ways)
         if place not in waiting or tries[place] >= _MOST_TRIES:
             continue
         tries[place] += 1
         found = _compare(waiting[place], clocks[by])
-        if found is None:
-            best[place] = max(best.get(place, (0, "")), (count, _apart(count, clocks[by])))
+        if not isinstance(found, _Found):
+            with_ = "the reference" if by == reference.place else "others"
+            why = _apart(count, with_) if found is None else _regular(found)
+            best[place] = max(best.get(place, (0, "")), (count, why))
             continue
         clock = waiting.pop(place)
         clock.estimate = found.estimate
-        if by == 0:
+        if by == reference.place:
             beside.append(found)
         lead_on(clock, cost)
     for place, clock in waiting.items():
         clock.estimate = _RIGHT._replace(why=best[place][1] if place in best else _none(clock))
-    clocks[0].estimate = _of_reference(beside, alone=len(clocks) == 1)
+    reference.estimate = _of_reference(beside, alone=len(clocks) == 1)
 
 
-def _with(clock: _Clock) -> str:
-    return "the first worker" if clock.place == 0 else "others"
-
-
-def _too_few(count: int, clock: _Clock) -> str:
+def _too_few(count: int, with_: str) -> str:
     are = "collective is" if count == 1 else "collectives are"
-    return f"{count} {are} shared with {_with(clock)}, {NEEDED} are needed: it stays as its anchor has it"
+    return f"{count} {are} shared with {with_}, {NEEDED} are needed: it stays as its anchor has it"
 
 
-def _apart(count: int, clock: _Clock) -> str:
+def _apart(count: int, with_: str) -> str:
     no = "no setting of the clock lets them end together: it stays as its anchor has it"
-    return f"{count:,} collectives are shared with {_with(clock)}, and {no}"
+    return f"{count:,} collectives are shared with {with_}, and {no}"
+
+
+def _regular(found: Ambiguous) -> str:
+    alike = f"several settings of the clock fit alike, {found.apart_ns / 1e6:,.1f} ms apart"
+    return f"the collectives are so regular that {alike}: it stays as its anchor has it"
 
 
 def _none(clock: _Clock) -> str:
@@ -166,15 +182,15 @@ def _none(clock: _Clock) -> str:
     return f"{what}, {NEEDED} are needed: it stays as its anchor has it"
 
 
-def _compare(clock: _Clock, other: _Clock) -> _Found | None:
+def _compare(clock: _Clock, other: _Clock) -> _Found | Ambiguous | None:
     """The estimate of a clock against one that is right; None where none lets collectives end together."""
     mine, theirs, which = _side_by_side(clock, other)
     own_ns, other_ns = int(mine[1].min()), int(theirs[1].min())
     own, own_rows = _relative(*mine, own_ns)
     another, other_rows = _relative(*theirs, other_ns)
     matched = match(own, another, float(own_ns - other_ns))
-    if matched is None:
-        return None
+    if matched is None or isinstance(matched, Ambiguous):
+        return matched
     line = _with_drift_or_not(own, another, matched)
     ahead_ns, about_ns = other_ns - own_ns + round(line.offset_ns), own_ns + round(line.about_ns)
     step = Estimate(ahead_ns, round(line.slope * _PART_PER_TRILLION), about_ns, len(matched.rows), 0.0, 0.0, "")

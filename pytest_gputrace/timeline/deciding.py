@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,13 +14,14 @@ from pytest_gputrace.timeline.anchors import anchors
 from pytest_gputrace.timeline.completeness import complete
 from pytest_gputrace.timeline.eventids import all_ids
 from pytest_gputrace.timeline.ids import id_maps
+from pytest_gputrace.timeline.oddities import copies, notes
 from pytest_gputrace.timeline.outcome import WorkerClock
 from pytest_gputrace.timeline.plan import Clock, Plan
 from pytest_gputrace.timeline.tracks import Member, Tracks
 from pytest_gputrace.timeline.workers import Told, assign, order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_gputrace.timeline.anchors import Bases
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Decision", "Planned", "decide"]
 
-_DAY_NS = 86_400 * 10**9
 _STAYS = Estimate(0, 0, 0, 0, float("nan"), float("nan"), "")
 
 
@@ -87,6 +86,7 @@ def decide(
         decision.reasons += completeness.absent
     whose = [_Whose(*each) for each in zip(surveys, assigned.workers, assigned.nodes, strict=True)]
     whose.sort(key=lambda each: order(each.worker, each.survey.format, each.survey.path))
+    decision.reasons += copies([(each.survey, each.worker) for each in whose])
     bases, wrong = anchors([each.survey for each in whose], assume_base, align)
     decision.reasons += wrong
     if not whose:
@@ -111,7 +111,7 @@ def _plan(decision: Decision, whose: Sequence[_Whose], bases: Sequence[int]) -> 
         if each.survey.first_ns is not None
     }
     decision.base_time_ns = min(begins.values())
-    decision.notes += _odd_times(whose, begins)
+    decision.notes += notes([(each.survey, each.worker, clock) for each, clock in zip(whose, absolute, strict=True)])
     several = len({each.node for each in whose if each.node}) > 1
     decision.tracks = Tracks([Member(each.survey, each.worker, each.node if several else "") for each in whose])
     links = sum(len(each.survey.links) for each in whose)
@@ -168,22 +168,3 @@ def _told_of(each: _Whose, estimate: Estimate, base_ns: int) -> WorkerClock:
         used=estimate.used, residual_before_us=estimate.residual_before_us, residual_after_us=estimate.residual_after_us,
         why=estimate.why,
     )  # fmt: skip
-
-
-def _odd_times(whose: Sequence[_Whose], begins: Mapping[int, int]) -> Iterator[str]:
-    """What is odd about the times of inputs: empty ones, and such as lie days from all others."""
-    for each in whose:
-        if not each.survey.events:
-            yield f"{each.survey.path} holds no event"
-        elif each.survey.untimed:
-            yield f"{each.survey.path}: {each.survey.untimed:,} events have no time, and no place on the timeline"
-    ordered = sorted(begins.items(), key=lambda item: item[1])
-    for (index, begin), (_, later) in itertools.pairwise(ordered):
-        if later - begin > _DAY_NS:
-            days = (later - begin) / _DAY_NS
-            yield f"{whose[index].survey.path} begins {days:,.1f} days before the others: is it of another run, or a clock wrong?"
-    for each in whose:
-        survey = each.survey
-        if survey.first_ns is not None and survey.last_ns is not None and survey.last_ns - survey.first_ns > _DAY_NS:
-            days = (survey.last_ns - survey.first_ns) / _DAY_NS
-            yield f"{survey.path} spans {days:,.1f} days: are times in it wrong? gputrace check tells"

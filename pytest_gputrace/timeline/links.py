@@ -36,12 +36,12 @@ _SCOPE_CATEGORIES = ("scope", "metric")
 _SCOPES = msgspec.json.Decoder(list[_Scope], float_hook=Decimal)
 
 
-def link_ends(source: Source, clock: Clock, wanted: dict[int, int]) -> Iterator[bytes]:
+def link_ends(source: Source, clock: Clock, wanted: dict[int, int], late: list[int]) -> Iterator[bytes]:
     """The ends of arrows to those scopes of a Proton trace that are ``wanted``, as runs of events of that trace.
 
     ``wanted`` holds when each arrow starts, on the timeline, to which ``clock`` leads; what is found is taken out of it.
     An arrow ends where the scope begins, or, where the clocks of the profilers let it start a moment later, as soon
-    after that as the scope allows: viewers drop one that ends before it starts.
+    after that as the scope allows: viewers drop one that ends before it starts. Those that do so all the same are ``late``.
     """
     for text in run_texts(source):
         if not wanted:
@@ -56,15 +56,16 @@ def link_ends(source: Source, clock: Clock, wanted: dict[int, int]) -> Iterator[
                 and number in wanted
                 and isinstance(scope.ts, int | Decimal)
             ):
-                ends.append(_end(scope, number, clock, wanted.pop(number)))
+                ends.append(_end(scope, number, clock, wanted.pop(number), late))
         if ends:
             yield b",".join(ends)
 
 
-def _end(scope: _Scope, number: int, clock: Clock, start_ns: int) -> bytes:
+def _end(scope: _Scope, number: int, clock: Clock, start_ns: int, late: list[int]) -> bytes:
     begin_us = Decimal(scope.ts)
     late_us = Decimal(start_ns - clock.at(floor_ns(begin_us))) / 1000
     dur_us = Decimal(scope.dur) if isinstance(scope.dur, int | Decimal) else Decimal(0)
+    late += [number] if late_us > dur_us else []
     end_us = begin_us + max(Decimal(0), min(late_us, dur_us))
     event = {"ph": "f", "bp": "e", "cat": LINK_CATEGORY, "name": LINK_NAME, "id": number}
     place = b',"pid":%b,"tid":%b,"ts":%b}' % (bytes(scope.pid), bytes(scope.tid), f"{end_us:f}".encode())

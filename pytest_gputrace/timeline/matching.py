@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["MOST_DRIFT", "NEEDED", "Ends", "Line", "Matched", "fit", "match"]
+__all__ = ["MOST_DRIFT", "NEEDED", "Ambiguous", "Ends", "Line", "Matched", "fit", "match"]
 
 NEEDED = 5
 """So many have to meet, or an offset says nothing."""
@@ -28,6 +28,8 @@ _SEGMENT, _STARTS, _LONGEST_KEYS, _PICKS = 32, 7, 3, 4
 _ROWS, _SAMPLE, _MOST_PAIRS, _MOST_SEEDS = 4096, 1000, 20_000, 40
 _NOISE_NS, _SAME_NS, _STRAY_NS = 1000.0, 20_000.0, 50_000.0
 _REACH_NS = 1_000_000.0  # further off no straggler tells anything
+# Of regular steps most fit a step further as well; of irregular ones the last always does, where it is all that meets.
+_RIVALS_MEET, _RIVALS_NEAR, _CLEARLY = 0.6, 0.8, 3
 
 
 class Ends(NamedTuple):
@@ -57,8 +59,17 @@ class Matched(NamedTuple):
     line: Line
 
 
+class Ambiguous(NamedTuple):
+    """Several lines fit alike, the nearest two of them this far apart, and nothing tells which is right."""
+
+    apart_ns: float
+
+
 class _Candidate(NamedTuple):
+    """``in_order``: no collective is missing but those that one side has fewer of."""
+
     line: Line
+    rows: Indices
     off_ns: Floats
     in_order: bool
 
@@ -95,23 +106,38 @@ def fit(ns: Floats, ahead_ns: Floats, start: Line, *, level: bool = False) -> tu
     return line, sigma, error
 
 
-def match(own: Ends, other: Ends, unchanged_ns: float) -> Matched | None:
+def match(own: Ends, other: Ends, unchanged_ns: float) -> Matched | Ambiguous | None:
     """Which rows are the same collective; None where nothing tells.
 
-    ``unchanged_ns`` is how far ahead the other clock is where both are right: of what fits alike, the nearest to it is taken.
+    ``unchanged_ns`` is how far ahead the other clock is where both are right: of what fits alike, the nearest to it is
+    taken, unless others are about as near, or order speaks for another.
     """
     if len(own.ns) < NEEDED or len(other.ns) < NEEDED:
         return None
     lanes = _Lanes(own, other)
     candidates: list[_Candidate] = []
     tried: list[Line] = []
-    for seed in _seeds(lanes, unchanged_ns)[:_MOST_SEEDS]:
+    _grow(lanes, _seeds(lanes, unchanged_ns)[:_MOST_SEEDS], candidates, tried)
+    if not candidates:
+        return None
+    first = _choose(candidates, unchanged_ns)
+    matched = lanes.all_of(first.line)
+    if matched is None:
+        return None
+    _grow(lanes, _beside(lanes, first), candidates, tried)
+    chosen = _decide(first, _rivals(first, candidates), lanes, unchanged_ns)
+    if isinstance(chosen, Ambiguous):
+        return chosen
+    return matched if chosen is first else lanes.all_of(chosen.line)
+
+
+def _grow(lanes: _Lanes, seeds: list[Line], candidates: list[_Candidate], tried: list[Line]) -> None:
+    for seed in seeds:
         candidate = None if any(_same(line, seed) for line in tried) else lanes.grow(seed)
         tried.append(seed)
         if candidate is not None and not any(_same(candidate.line, each.line) for each in candidates):
             candidates.append(candidate)
             tried.append(candidate.line)
-    return lanes.all_of(_choose(candidates, unchanged_ns).line) if candidates else None
 
 
 def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate:
@@ -122,6 +148,37 @@ def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate:
     # Where windows hardly meet, a few fit by chance, as well as many in earnest.
     alike = _alike([each for each in alike if len(each.off_ns) >= 0.9 * most], near_ns)
     return min(alike, key=lambda each: (not each.in_order, abs(each.line.offset_ns - unchanged_ns)))
+
+
+def _rivals(first: _Candidate, candidates: list[_Candidate]) -> list[_Candidate]:
+    """The first, and those that fit as well where they meet, though fewer may meet."""
+    near_ns = 4 * fit(first.off_ns, first.off_ns, Line(0.0, 0.0, 0.0), level=True)[1] + _NOISE_NS
+    return [first] + [each for each in candidates if each is not first and _rivals_it(each, first, near_ns)]
+
+
+def _rivals_it(each: _Candidate, first: _Candidate, near_ns: float) -> bool:
+    if len(each.off_ns) < _RIVALS_MEET * len(first.off_ns):
+        return False
+    mine, his = (np.square(np.minimum(np.abs(one.off_ns) / near_ns, 1)) for one in (each, first))
+    if float((mine < 1).mean()) < _RIVALS_NEAR * float((his < 1).mean()):
+        return False
+    _, also, both = np.intersect1d(each.rows, first.rows, assume_unique=True, return_indices=True)
+    worse = mine[also] - his[both]
+    return len(worse) < NEEDED or float(worse.mean()) <= _CLEARLY * float(worse.std()) / math.sqrt(len(worse))
+
+
+def _decide(first: _Candidate, rivals: list[_Candidate], lanes: _Lanes, unchanged_ns: float) -> _Candidate | Ambiguous:
+    """The first if it is alone, else the one that changes the clock least, if order does not speak against it."""
+    if len(rivals) == 1:
+        return first
+    middle = np.array([float(np.mean(lanes.own.ns))])
+    changes_ns = [float(each.line.ahead(middle)[0]) - unchanged_ns for each in rivals]
+    least, second = np.argsort(np.abs(changes_ns), kind="stable")[:2].tolist()
+    # Less than a quarter of the way to the next: clocks that are set at all are rarely wrong by a whole number of steps.
+    clear = 3 * abs(changes_ns[least]) < abs(changes_ns[second])
+    if rivals[least].in_order and (clear or lanes.equal):
+        return rivals[least]
+    return Ambiguous(float(np.diff(np.sort(changes_ns)).min()))
 
 
 def _alike(candidates: list[_Candidate], near_ns: float) -> list[_Candidate]:
@@ -159,6 +216,7 @@ class _Lanes:
         self._nth = np.empty(len(own.key), np.intp)
         self._by_key = np.argsort(own.key, kind="stable")
         self._nth[self._by_key] = np.arange(len(own.key)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        self.equal = bool((self.counts == self.other_counts).all())
         odd = self.other_counts // 25  # wild ones do not say when the window began or ended
         some = self.other_counts > 0
         self._first_ns, self._last_ns = np.full(lanes, np.inf), np.full(lanes, -np.inf)
@@ -200,8 +258,10 @@ class _Lanes:
         rows, off, place = self.nearest(looked, line)
         if len(rows) < max(NEEDED, len(looked) / 20):  # so few fit somewhere by chance
             return None
-        lag = np.median(place - self._from[self.own.key[rows]] - self._nth[rows])
-        return _Candidate(line, off, bool(lag == 0 and (self.counts == self.other_counts).all()))
+        key = self.own.key[rows]
+        lag, more = place - self._from[key] - self._nth[rows], (self.other_counts - self.counts)[key]
+        over = lag - np.clip(lag, np.minimum(more, 0), np.maximum(more, 0))
+        return _Candidate(line, rows, off, bool(np.median(over) == 0))
 
     def all_of(self, line: Line) -> Matched | None:
         """All that belong together by this line; None where they meet no better than any would."""
@@ -255,6 +315,20 @@ def _seeds(lanes: _Lanes, unchanged_ns: float) -> list[Line]:
     return [line for _, line in in_order + sorted(found)]
 
 
+def _beside(lanes: _Lanes, first: _Candidate) -> list[Line]:
+    """The lines next to this one by which a stretch fits: there are some where collectives are regular."""
+    alike_ns = 2 * _core(first.off_ns)[1] + 2 * _NOISE_NS
+    own, other = lanes.key_ns(int(np.argmax(np.minimum(lanes.counts, lanes.other_counts))))
+    length = min(_SEGMENT, len(own), len(other))
+    windows = np.lib.stride_tricks.sliding_window_view(other, length)
+    found: list[Line] = []
+    for start in np.unique(np.linspace(0, len(own) - length, _STARTS).astype(int)).tolist():
+        stretch = own[start : start + length]
+        ahead_ns = float(first.line.ahead(np.array([np.mean(stretch)]))[0])
+        found += [each for _, each in _in_rows(stretch, windows, ahead_ns, alike_ns)]
+    return found
+
+
 def _by_votes(lanes: _Lanes, unchanged_ns: float) -> Iterator[tuple[float, Line]]:
     """Where keys have few each: the differences that most pairs of any key have."""
     pairs = lanes.counts * lanes.other_counts
@@ -274,14 +348,14 @@ def _by_votes(lanes: _Lanes, unchanged_ns: float) -> Iterator[tuple[float, Line]
         yield _STRAY_NS / int(votes[at]), Line(about, float(np.median(ahead[which == at])), 0.0)
 
 
-def _in_rows(own: Floats, windows: Floats, unchanged_ns: float) -> Iterator[tuple[float, Line]]:
+def _in_rows(own: Floats, windows: Floats, near_to_ns: float, alike_ns: float = 0.0) -> Iterator[tuple[float, Line]]:
     """How a stretch of one side fits to each of these of the other: the best, and of those alike the nearest."""
     about = float(np.mean(own))
     since = own - about
     parts = [_spreads(since, windows[low : low + _ROWS] - own) for low in range(0, len(windows), _ROWS)]
     spread, offset, slope = (np.concatenate(part) for part in zip(*parts, strict=True))
-    alike = np.flatnonzero(spread <= 1.5 * spread.min() + 2 * _NOISE_NS)
-    nearest = alike[np.argsort(np.abs(offset[alike] - unchanged_ns), kind="stable")[:_PICKS]]
+    alike = np.flatnonzero(spread <= max(1.5 * spread.min() + 2 * _NOISE_NS, alike_ns))
+    nearest = alike[np.argsort(np.abs(offset[alike] - near_to_ns), kind="stable")[:_PICKS]]
     best = np.argsort(spread, kind="stable")[:_PICKS]
     for row in dict.fromkeys([*nearest.tolist(), *best.tolist()]):
         yield float(spread[row]), Line(about, float(offset[row]), float(slope[row]))

@@ -88,7 +88,7 @@ def merge(
         expect_ranks=expect_ranks,
         allow_missing=allow_missing,
     )
-    reasons = [*seen.refused, *decision.reasons, *([] if allow_missing else seen.lost)]
+    reasons = [*seen.refused, *([] if allow_missing else seen.lost), *decision.reasons]
     if not decision.planned and not reasons:
         reasons = [f"{each.path}: {each.why}" for each in seen.left_out]
     if reasons:

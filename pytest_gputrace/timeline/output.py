@@ -48,7 +48,8 @@ def write(
         writer = _Writer(file, pool)
         writer.head(decision, left_out)
         inputs = [_input(each, decision.base_time_ns, writer.copy(each, watch)) for each in decision.planned]
-        links = [_link(decision, index, writer) for index in range(len(decision.planned))]
+        late: list[int] = []
+        links = [_link(decision, index, writer, late) for index in range(len(decision.planned))]
         file.write(b"\n]}\n")
         size_bytes = file.publish()
     except (OSError, ValueError) as error:  # an input that is gone, or not as it was
@@ -63,7 +64,7 @@ def write(
         base_time_ns=decision.base_time_ns, last_ns=max(each.last_ns for each in inputs),
         events=sum(each.events for each in inputs) + sum(links),
         links=sum(links), unlinked=sum(len(each.survey.links) for each in decision.planned) - sum(links),
-        size_bytes=size_bytes, notes=tuple(decision.notes),
+        size_bytes=size_bytes, notes=(*decision.notes, *_late(late)),
     )  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _link(decision: Decision, index: int, writer: _Writer) -> int:
+def _link(decision: Decision, index: int, writer: _Writer, late: list[int]) -> int:
     """Write where the links of one VizTracer report end, in the Proton traces of its worker; how many do."""
     report = decision.planned[index]
     wanted = {number: report.plan.clock.at(start_ns) for number, start_ns in report.survey.links.items()}
@@ -138,9 +139,15 @@ def _link(decision: Decision, index: int, writer: _Writer) -> int:
     for other in decision.planned:
         if wanted and other.worker == report.worker and other.survey.format == "proton":
             plan = Plan(other.plan.clock, report.plan.ids, other.plan.tracks)
-            events, _ = writer.rewrite(Rewriter(plan), link_ends(other.survey.source, other.plan.clock, wanted))
+            events, _ = writer.rewrite(Rewriter(plan), link_ends(other.survey.source, other.plan.clock, wanted, late))
             links += events
     return links
+
+
+def _late(links: Sequence[int]) -> Iterator[str]:
+    if links:
+        what = f"{len(links):,} links from VizTracer's frames start after their scope of Proton has ended"
+        yield f"{what}, and viewers drop them: are the files of one run?"
 
 
 def _sources(planned: Sequence[Planned]) -> dict[str, Any]:

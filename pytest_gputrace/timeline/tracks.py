@@ -22,6 +22,8 @@ __all__ = ["Member", "Tracks"]
 _FIRST_PID = 10_000_000  # above the process ids of every Linux (4,194,304 at most)
 _OF_A_WORKER = 1000
 _PIDS_END = 2**31  # viewers keep no more
+# What shows processes of the host; Proton has one of its own.
+_OF_THE_HOST = ("kineto", "viztracer", "chrome")
 
 
 @dataclass(frozen=True)
@@ -100,18 +102,17 @@ class Tracks:
         return placed
 
     def _label(self) -> None:
-        """Call each by its worker, and by its profiler where two are called the same otherwise."""
+        """Call each by its worker, and what shows the host by its profiler where its worker has several."""
+        profilers: dict[Worker, set[str]] = {}
+        for worker, format, _ in self._placed:
+            profilers.setdefault(worker, set()).update([format] if format in _OF_THE_HOST else [])
         taken: dict[str, int] = {}
-        for (worker, _, _), placed in self._placed.items():
+        for (worker, format, process), placed in self._placed.items():
             full = f"{worker.label} · {placed.label}" if worker.label else placed.label
-            taken[full] = taken.get(full, 0) + 1
-        again: dict[str, int] = {}
-        for (worker, format, _), placed in self._placed.items():
-            full = f"{worker.label} · {placed.label}" if worker.label else placed.label
-            if taken[full] > 1:
+            if len(profilers[worker]) > 1 and not process.is_gpu and format in _OF_THE_HOST:
                 full = f"{full} ({PROFILERS[format]})"
-            again[full] = again.get(full, 0) + 1
-            placed.label = full if again[full] == 1 else f"{full} #{again[full]}"
+            taken[full] = taken.get(full, 0) + 1
+            placed.label = full if taken[full] == 1 else f"{full} #{taken[full]}"
 
     def _number(self) -> None:
         used = {

@@ -125,6 +125,8 @@ def _rank(file: Told) -> tuple[int | None, str]:
     alone = file.world_size == 1 and (given, claimed, local) != (None, None, None)
     if inside is not None and (inside < 0 or alone):  # each engine of a service is rank 0 of a world of its own
         inside = None
+    # In the folder of a node ranks may be counted from the node's first.
+    counts_on_node = bool(file.claim.node) and claimed is not None and inside is not None and claimed < inside
     rank = next((each for each in (given, inside, claimed) if each is not None), None)
     why = ""
     if rank is not None and rank > LAST_RANK:
@@ -133,7 +135,7 @@ def _rank(file: Told) -> tuple[int | None, str]:
         pass
     elif given is not None and given != inside:
         why = f"--rank says {given}, the file itself rank {inside}; is it the wrong file?"
-    elif given is None and claimed is not None and claimed != inside:
+    elif given is None and claimed is not None and claimed != inside and not counts_on_node:
         why = f"the file itself says rank {inside}, its name or folder rank {claimed}; {_CONFIRM} --rank {inside} FILE"
     elif given is None and claimed is None and local is not None and inside < local:
         told = f"the file itself says rank {inside}, its name or folder local rank {local}, which is never the greater"
@@ -281,7 +283,7 @@ def _several_at_once(files: Sequence[Told], whose: _Whose) -> Iterator[str]:
             in_worlds_of_one = any(file.world_size == 1 and file.given is None for file in alike)
             ask = f"; each is its own world of one? {_ASK}" if in_worlds_of_one else ""
             kind = PROFILERS.get(alike[0].format, alike[0].format)
-            yield f"{count} {kind} files of {worker.label}: {names}; one recording at a time{ask}"
+            yield f"{count} {kind} files of {worker.label}: {names}; merge one recording, or one window of it, at a time{ask}"
 
 
 def _on_two_nodes(files: Sequence[Told], whose: _Whose) -> Iterator[str]:

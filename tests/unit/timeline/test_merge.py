@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,6 @@ from pytest_gputrace.timeline.plan import Flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _BASE_NS = 1_790_857_026_000_000_000
 _QUARTER_NS = 7_889_238 * 10**9
@@ -228,6 +228,8 @@ def test_a_report_and_its_scopes_are_linked(tmp_path: Path) -> None:
     }
     viz.events.extend({**start, "id": number, "ts": frame["ts"]} for number in (1, 2, 99))
     for rank in range(2):
+        viz.document["viztracer_metadata"]["baseTimeNanoseconds"] += 250 * rank
+        proton.document["baseTimeNanoseconds"] += 250 * rank
         viz.write(tmp_path / f"rank{rank}.viz.json")
         proton.write(tmp_path / f"rank{rank}.chrome_trace")
     result = merge(tmp_path, tmp_path / "out.json")
@@ -326,6 +328,55 @@ def test_missing_ranks_may_be_allowed_and_are_told_in_the_file(ranks: list[Path]
     account = read(tmp_path / "all.json")["gputrace_merge"]
     assert (account["expected_ranks"], account["missing_ranks"]) == (3, [1, 2])
     assert [each["file"] for each in account["left_out"]] == [str(ranks[1])]
+
+
+def test_a_copy_under_another_rank_is_refused(tmp_path: Path) -> None:
+    """The same events from the same base: no two processes record that."""
+    for rank in range(2):
+        FakeTrace.proton(base_time_ns=_BASE_NS).write(tmp_path / f"rank{rank}.chrome_trace")
+    with pytest.raises(MergeError, match="hold the same events at the same times: is one a copy"):
+        merge(tmp_path, tmp_path / "out.json")
+    FakeTrace.proton(base_time_ns=_BASE_NS + 1).write(tmp_path / "rank1.chrome_trace")
+    merge(tmp_path, tmp_path / "out.json")
+
+
+def test_what_is_odd_about_the_set_is_noted(ranks: list[Path], tmp_path: Path) -> None:
+    viz = FakeTrace.viztracer(base_time_ns=_BASE_NS + _QUARTER_NS).write(tmp_path / "rank0.viz.json")
+    (tmp_path / "rank1.empty.json").write_text('{"displayTimeUnit": "us", "traceEvents": []}')
+    gap, empty, lacking = sorted(merge([*ranks, viz, tmp_path / "rank1.empty.json"], tmp_path / "out.json").notes)[:3]
+    assert "begin" in gap
+    assert "after the others end: are they of two runs, or is a clock wrong?" in gap
+    assert empty.endswith("rank1.empty.json holds no event")
+    assert lacking == "rank 0 has no Proton file, and others have one"
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"ts": 1e307}, "an event at 1e+307 us, which is no time"),
+        ({"ts": 1, "dur": 1e300}, "which is no time"),
+        ({"ts": -1e20}, "an event at -1e+20 us"),
+        ({"ts": 1, "args": {"x": "deep"}}, "nest"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(event: dict[str, Any], told: str, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.json"
+    good = {"ph": "X", "cat": "c", "name": "n", "pid": 1, "tid": 1, "ts": 5000, "dur": 1}
+    text = json.dumps({"baseTimeNanoseconds": 5, "traceEvents": [good, {**good, **event}]})
+    path.write_text(text.replace('"deep"', "[" * 985 + "]" * 985))  # the strict reader goes as deep
+    with pytest.raises(MergeError) as caught:
+        merge(path, tmp_path / "out.json")
+    assert told in str(caught.value)
+    assert "rank0.json" in str(caught.value)
+
+
+def test_names_on_disk_need_not_be_text(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/rank0_\xff.json"))
+    path.write_text(
+        '{"baseTimeNanoseconds": 5, "traceEvents": [{"ph": "i", "name": "n", "pid": 1, "tid": 1, "ts": 1}]}'
+    )
+    merge([path], tmp_path / "out.json")
+    assert "rank0_" in read(tmp_path / "out.json")["gputrace_merge"]["inputs"][0]["file"]
 
 
 def test_what_has_no_place_is_listed(ranks: list[Path], tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def expected(text: str, plan: Plan) -> list[dict[str, Any]]:
             holders += [(event["id2"], "global"), (event["id2"], "local")]
         for holder, key in holders:
             if type(old := whole(holder.get(key))) in (int, str):
-                holder[key] = plan.ids.of(old)
+                holder[key] = plan.ids.of(old, binds=key == "bind_id")
     return events
 
 

@@ -57,7 +57,9 @@ def test_a_trace_of_kineto(tmp_path: Path) -> None:
     nccl = [row for row in events if row["name"].startswith("nccl") and row["cat"] == "kernel"]
     assert found.collectives.end_ns == pytest.approx([(row["ts"] + row["dur"]) * 1000 for row in nccl], abs=2)
     assert found.collectives.sorts == [("0", nccl[0]["name"])]
-    assert found.groups == {"0": "[0, 1]"}
+    other = FakeTrace(rank=0, world_size=3).write(tmp_path / "other.json")
+    assert found.groups.keys() == {"0"}
+    assert found.groups != survey(other, collectives=1).groups  # a group of that name, of other ranks
 
 
 def test_of_many_collectives_the_first_are_kept(tmp_path: Path) -> None:

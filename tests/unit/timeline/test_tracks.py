@@ -72,16 +72,16 @@ def test_an_arrow_of_a_call_that_launched_nothing_stays_with_the_call(survey_of:
 
 def test_what_has_no_lane_of_its_own_is_where_the_ranges_of_its_thread_are(survey_of: SurveyOf) -> None:
     """Arrows of every category, ends of ranges without one, instants; on a process that is a GPU and a host at once."""
-    gpu_only, host_only, both, neither = (0, 7), (0, 99), (0, 0), (0, 12)
-    ranges = [(*gpu_only, ON_GPU), (*host_only, ON_HOST), (*both, ON_GPU), (*both, ON_HOST)]
-    rest = [(*thread, lane) for thread in (gpu_only, host_only, both, neither) for lane in (ANYWHERE, FLOW_END)]
+    gpu_only, host_only, both, neither = 7, 99, 0, 12
+    ranges = [(0, gpu_only, ON_GPU), (0, host_only, ON_HOST), (0, both, ON_GPU), (0, both, ON_HOST)]
+    rest = [(0, tid, lane) for tid in (gpu_only, host_only, both, neither) for lane in (ANYWHERE, FLOW_END)]
     where = Tracks([Member(kineto(survey_of, *ranges, *rest), Worker(0))]).of(0)
-    gpu, host = where[*gpu_only, ON_GPU].pid, where[*host_only, ON_HOST].pid
+    gpu, host = where[0, gpu_only, ON_GPU].pid, where[0, host_only, ON_HOST].pid
     assert gpu != host
-    assert [where[*gpu_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [gpu, gpu]
-    assert [where[*host_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
-    assert [where[*both, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, gpu]
-    assert [where[*neither, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
+    assert [where[0, gpu_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [gpu, gpu]
+    assert [where[0, host_only, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
+    assert [where[0, both, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, gpu]
+    assert [where[0, neither, lane].pid for lane in (ANYWHERE, FLOW_END)] == [host, host]
 
 
 def test_an_event_without_a_thread_is_on_that_of_minus_one(survey_of: SurveyOf) -> None:

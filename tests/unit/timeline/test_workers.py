@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ASK = "say it: --rank N FILE"
 _RIGHT = "was it copied, or is it another worker's? If the file is right:"
-_ONE_AT_A_TIME = "one recording at a time"
+_ONE_AT_A_TIME = "merge one recording, or one window of it, at a time"
 
 
 def told(path: str, format: Format, **known: Any) -> Told:
