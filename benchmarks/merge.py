@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ _RANKS = (1, 2, 4, 8)
 _SMALL_RANKS = 1000
 # What is read, what is written, and of how many ranks.
 _KINDS = ((".json", ".json", _RANKS), (".json.gz", ".json", _RANKS), (".json.gz", ".json.gz", _RANKS[-1:]))
+# The CUDA trace tells what its times count from near its end.
+_BASE, _TAIL = re.compile(rb'"baseTimeNanoseconds": *(\d+)'), 1000
 
 # Each finds the output first and the inputs after it; the arguments of ours come ready.
 _OURS = "from pytest_gputrace.cli import main; assert main(['merge', '--output', *given]) == 0, 'not merged'"
@@ -84,7 +87,8 @@ def _one_pair(names: Sequence[str], folder: Path, count: int) -> None:
 
 def _more_ranks(name: str, folder: Path, count: int) -> None:
     """The same trace as that of 1, 2, 4 and 8 ranks, one and two at a time."""
-    plain, packed = _copies(name, folder, ".json"), _copies(name, folder, ".json.gz")
+    plain = _ranks_of(name, folder)
+    packed = [_packed(path) for path in plain]
     rows = []
     for read, written, all_ranks in _KINDS:
         out = folder / f"merged{written}"
@@ -130,18 +134,26 @@ def _is_whole(out: Path, name: str, expected: int) -> None:
         raise RuntimeError(f"{name} wrote {written:,} bytes of about {expected:,}")
 
 
-def _copies(name: str, folder: Path, ending: str) -> list[str]:
-    """The trace under as many names as there are ranks: links would do, were one file behind them not read only once."""
-    paths = [str(folder / f"rank{rank}{ending}") for rank in range(max(_RANKS))]
-    if ending.endswith(".gz"):
-        # In a process of its own, too, by what everybody packs traces with.
-        code = "import gzip, shutil, sys; shutil.copyfileobj(open(sys.argv[1], 'rb'), gzip.open(sys.argv[2], 'wb', 6))"
-        subprocess.run([sys.executable, "-c", code, name, paths[0]], check=True)
-    else:
-        shutil.copyfile(name, paths[0])
-    for path in paths[1:]:
-        shutil.copyfile(paths[0], path)
+def _ranks_of(name: str, folder: Path) -> list[str]:
+    """The trace as each rank's: a millisecond after the one before, since copies of one file are no ranks and refused."""
+    paths = [str(folder / f"rank{rank}.json") for rank in range(max(_RANKS))]
+    for rank, path in enumerate(paths):
+        shutil.copyfile(name, path)
+        with open(path, "r+b") as file:
+            begin = file.seek(-_TAIL, os.SEEK_END)
+            (found,) = _BASE.finditer(file.read())
+            file.seek(begin + found.start(1))
+            file.write(b"%d" % (int(found[1]) + rank * 1_000_000))
     return paths
+
+
+def _packed(path: str) -> str:
+    """The same compressed, by what everybody packs traces with; in a process of its own, too."""
+    code = (
+        "import gzip, shutil, sys; shutil.copyfileobj(open(sys.argv[1], 'rb'), gzip.open(sys.argv[1] + '.gz', 'wb', 6))"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=True)
+    return f"{path}.gz"
 
 
 def _by_rank(paths: Sequence[str]) -> list[str]:

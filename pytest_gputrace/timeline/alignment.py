@@ -13,7 +13,7 @@ import numpy as np
 from pytest_gputrace.timeline.matching import NEEDED, Ambiguous, Ends, Line, fit, match
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -87,6 +87,7 @@ class _Clock:
     counts: list[Counter[str]] = field(default_factory=list)
     most: Counter[str] = field(default_factory=Counter)
     estimate: Estimate = _RIGHT
+    called: str = "others"
 
     def add(self, collectives: Collectives) -> None:
         found = np.bincount(collectives.key, minlength=len(collectives.keys)).tolist()
@@ -124,6 +125,7 @@ def _reference(clocks: Sequence[_Clock]) -> _Clock:
 def _spread(clocks: Sequence[_Clock]) -> None:
     """From the reference on to whatever shares collectives with a clock that is right, along the surest ways."""
     reference = _reference(clocks)
+    reference.called = "the reference"
     waiting = {clock.place: clock for clock in clocks if clock is not reference}
     ways: list[tuple[float, int, int, int]] = []
     best: dict[int, tuple[int, str]] = {}
@@ -131,14 +133,13 @@ def _spread(clocks: Sequence[_Clock]) -> None:
     beside: list[_Found] = []
 
     def lead_on(clock: _Clock, cost: float) -> None:
-        with_ = "the reference" if clock is reference else "others"
         for place, other in waiting.items():
             count = _shared(clock.most, other.most)
             if count >= NEEDED:
                 # Errors add up as squares: a step more is worth it where few collectives lead straight there.
                 heapq.heappush(ways, (cost + 1 / 50 + 1 / count, place, clock.place, count))
             elif count:
-                best[place] = max(best.get(place, (0, "")), (count, _too_few(count, with_)))
+                best[place] = max(best.get(place, (0, "")), (count, _too_few(count, clock.called)))
 
     lead_on(reference, 0.0)
     while ways:
@@ -148,8 +149,7 @@ def _spread(clocks: Sequence[_Clock]) -> None:
         tries[place] += 1
         found = _compare(waiting[place], clocks[by])
         if not isinstance(found, _Found):
-            with_ = "the reference" if by == reference.place else "others"
-            why = _apart(count, with_) if found is None else _regular(found)
+            why = _apart(count, clocks[by].called) if found is None else _regular(found)
             best[place] = max(best.get(place, (0, "")), (count, why))
             continue
         clock = waiting.pop(place)
@@ -158,18 +158,18 @@ def _spread(clocks: Sequence[_Clock]) -> None:
             beside.append(found)
         lead_on(clock, cost)
     for place, clock in waiting.items():
-        clock.estimate = _RIGHT._replace(why=best[place][1] if place in best else _none(clock))
+        clock.estimate = _RIGHT._replace(why=best[place][1] if place in best else _none(clock, waiting.values()))
     reference.estimate = _of_reference(beside, alone=len(clocks) == 1)
 
 
-def _too_few(count: int, with_: str) -> str:
+def _too_few(count: int, called: str) -> str:
     are = "collective is" if count == 1 else "collectives are"
-    return f"{count} {are} shared with {with_}, {NEEDED} are needed: it stays as its anchor has it"
+    return f"{count} {are} shared with {called}, {NEEDED} are needed: it stays as its anchor has it"
 
 
-def _apart(count: int, with_: str) -> str:
+def _apart(count: int, called: str) -> str:
     no = "no setting of the clock lets them end together: it stays as its anchor has it"
-    return f"{count:,} collectives are shared with {with_}, and {no}"
+    return f"{count:,} collectives are shared with {called}, and {no}"
 
 
 def _regular(found: Ambiguous) -> str:
@@ -177,8 +177,10 @@ def _regular(found: Ambiguous) -> str:
     return f"the collectives are so regular that {alike}: it stays as its anchor has it"
 
 
-def _none(clock: _Clock) -> str:
+def _none(clock: _Clock, waiting: Iterable[_Clock]) -> str:
     what = "no collective is shared with the others" if clock.workers else "there are no collectives"
+    if any(_shared(clock.most, each.most) for each in waiting if each is not clock):
+        what = "no collective is shared with the reference, nor with a clock that it sets"
     return f"{what}, {NEEDED} are needed: it stays as its anchor has it"
 
 

@@ -28,8 +28,8 @@ _SEGMENT, _STARTS, _LONGEST_KEYS, _PICKS = 32, 7, 3, 4
 _ROWS, _SAMPLE, _MOST_PAIRS, _MOST_SEEDS = 4096, 1000, 20_000, 40
 _NOISE_NS, _SAME_NS, _STRAY_NS = 1000.0, 20_000.0, 50_000.0
 _REACH_NS = 1_000_000.0  # further off no straggler tells anything
-# Of regular steps most fit a step further as well; of irregular ones the last always does, where it is all that meets.
-_RIVALS_MEET, _RIVALS_NEAR, _CLEARLY = 0.6, 0.8, 3
+# A step further off regular ones fit as well; and so does any last step, where no more meets.
+_RIVALS_MEET, _RIVALS_NEAR, _CLEARLY = 0.6, 0.9, 3
 
 
 class Ends(NamedTuple):
@@ -152,18 +152,20 @@ def _choose(candidates: list[_Candidate], unchanged_ns: float) -> _Candidate:
 
 def _rivals(first: _Candidate, candidates: list[_Candidate]) -> list[_Candidate]:
     """The first, and those that fit as well where they meet, though fewer may meet."""
-    near_ns = 4 * fit(first.off_ns, first.off_ns, Line(0.0, 0.0, 0.0), level=True)[1] + _NOISE_NS
-    return [first] + [each for each in candidates if each is not first and _rivals_it(each, first, near_ns)]
+    _, sigma, _ = fit(first.off_ns, first.off_ns, Line(0.0, 0.0, 0.0), level=True)
+    near_ns = 4 * sigma + _NOISE_NS
+    return [first] + [each for each in candidates if each is not first and _fits_like(first, each, near_ns)]
 
 
-def _rivals_it(each: _Candidate, first: _Candidate, near_ns: float) -> bool:
-    if len(each.off_ns) < _RIVALS_MEET * len(first.off_ns):
+def _fits_like(first: _Candidate, other: _Candidate, near_ns: float) -> bool:
+    if len(other.off_ns) < _RIVALS_MEET * len(first.off_ns):
         return False
-    mine, his = (np.square(np.minimum(np.abs(one.off_ns) / near_ns, 1)) for one in (each, first))
-    if float((mine < 1).mean()) < _RIVALS_NEAR * float((his < 1).mean()):
+    of_first, of_other = (np.square(np.minimum(np.abs(each.off_ns) / near_ns, 1)) for each in (first, other))
+    if float((of_other < 1).mean()) < _RIVALS_NEAR * float((of_first < 1).mean()):
         return False
-    _, also, both = np.intersect1d(each.rows, first.rows, assume_unique=True, return_indices=True)
-    worse = mine[also] - his[both]
+    # One by one, for those late are late by any line.
+    _, rows, others = np.intersect1d(first.rows, other.rows, assume_unique=True, return_indices=True)
+    worse = of_other[others] - of_first[rows]
     return len(worse) < NEEDED or float(worse.mean()) <= _CLEARLY * float(worse.std()) / math.sqrt(len(worse))
 
 
@@ -173,8 +175,8 @@ def _decide(first: _Candidate, rivals: list[_Candidate], lanes: _Lanes, unchange
         return first
     middle = np.array([float(np.mean(lanes.own.ns))])
     changes_ns = [float(each.line.ahead(middle)[0]) - unchanged_ns for each in rivals]
-    least, second = np.argsort(np.abs(changes_ns), kind="stable")[:2].tolist()
-    # Less than a quarter of the way to the next: clocks that are set at all are rarely wrong by a whole number of steps.
+    least, second = sorted(range(len(rivals)), key=lambda index: abs(changes_ns[index]))[:2]
+    # Less than a quarter of the way from one to the next.
     clear = 3 * abs(changes_ns[least]) < abs(changes_ns[second])
     if rivals[least].in_order and (clear or lanes.equal):
         return rivals[least]

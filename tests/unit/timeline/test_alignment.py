@@ -135,12 +135,71 @@ def test_a_head_is_missing_here_and_as_long_a_tail_there() -> None:
     assert _error_us(found, ends, 10**9) < 5
 
 
-def test_perfectly_periodic_ones_of_equal_number_are_matched_in_order() -> None:
-    """Whatever the anchors say: every period fits as well."""
+@pytest.mark.parametrize("offset_ns", [0, 2_400_000, -2_400_000])
+def test_perfectly_periodic_ones_of_equal_number_are_matched_in_order(offset_ns: int) -> None:
+    """Where the clock is off by less than a quarter of a period."""
     rng = np.random.default_rng(1)
     ends = np.arange(100) * 1e7
-    first, second = (_seen(rng, ends, offset_ns=by_ns, keys=["AllReduce"]) for by_ns in (0, 73_000_000))
-    assert align({0: ("", first), 1: ("", second)})[1].offset_ns == pytest.approx(-73_000_000, abs=2000)
+    first, second = (_seen(rng, ends, offset_ns=by_ns, keys=["AllReduce"]) for by_ns in (0, offset_ns))
+    found = align({0: ("", first), 1: ("", second)})[1]
+    assert found.why == ""
+    assert found.offset_ns == pytest.approx(-offset_ns, abs=2000)
+
+
+def _regular(apart: str) -> str:
+    return (
+        f"the collectives are so regular that several settings of the clock fit alike, {apart} ms apart: "
+        "it stays as its anchor has it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset_ns", "without"),
+    [(73_000_000, 0), (50_000_000, 0), (50_000_000, 5), (0, -3), (3_000_000_000, 0)],
+    ids=["between", "whole periods", "whole periods and the head", "both ends", "windows apart"],
+)
+def test_perfectly_periodic_ones_that_may_be_others_leave_the_clock(offset_ns: int, without: int) -> None:
+    rng = np.random.default_rng(1)
+    ends = np.arange(100) * 1e7
+    tail = range(100 + min(without, 0), 100)
+    first = _seen(rng, ends, keys=["AllReduce"], without=tail)
+    second = _seen(rng, ends, offset_ns=offset_ns, keys=["AllReduce"], without=range(abs(without)))
+    found = align({0: ("", first), 1: ("", second)})
+    assert found[1].why == _regular("10.0")
+    assert _stays(found[1])
+    assert found[0].why == "no other clock could be compared with it"
+
+
+def _ten_steps(rng: np.random.Generator, jitter_ns: float) -> Times:
+    """Of 100 ms and six collectives each."""
+    begins = np.arange(10) * 1e8 + rng.normal(0, jitter_ns, 10)
+    return (begins[:, None] + np.array([0, 3, 7, 20, 33, 60]) * 1e6).ravel()
+
+
+@pytest.mark.parametrize("offset_ns", [0, 3_000_000, 10**9])
+@pytest.mark.parametrize("jitter_ns", [0, 2000])
+def test_equal_steps_of_which_one_has_the_next(jitter_ns: float, offset_ns: int) -> None:
+    """In order they fit as well, a step away from the truth."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        ends = _ten_steps(rng, jitter_ns)
+        first = _seen(rng, ends, keys=["AllReduce"], without=range(54, 60))
+        second = _seen(rng, ends, offset_ns=offset_ns, keys=["AllReduce"], without=range(6))
+        found = align({0: ("", first), 1: ("", second)})[1]
+        assert found.why == _regular("100.0")
+        assert _stays(found)
+
+
+@pytest.mark.parametrize("offset_ns", [0, 3_000_000, -100_000_000, 10**9])
+def test_unequal_steps_of_which_one_has_the_next(offset_ns: int) -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        ends = _ten_steps(rng, 100_000)
+        first = _seen(rng, ends, keys=["AllReduce"], without=range(54, 60))
+        second = _seen(rng, ends, offset_ns=offset_ns, keys=["AllReduce"], without=range(6))
+        found = align({0: ("", first), 1: ("", second)})[1]
+        assert found.why == ""
+        assert _error_us(found, ends, offset_ns) < 5
 
 
 def test_perfectly_periodic_ones_of_other_number_change_the_clock_least() -> None:
@@ -199,6 +258,32 @@ def test_workers_of_a_node_share_its_clock() -> None:
     assert _error_us(found[2], ends, 10**8) < 5
 
 
+def test_the_reference_is_the_first_that_can_be_compared() -> None:
+    """One before it has no collectives, another none of these."""
+    rng = np.random.default_rng(8)
+    ends = _steps(rng, 200)
+    none = Collectives([], np.empty(0, np.int32), np.empty(0, np.int64))
+    found = align({
+        0: ("", none), 1: ("", _seen(rng, ends, keys=["of another group"])), 2: ("", _seen(rng, ends)),
+        3: ("", _seen(rng, ends, offset_ns=10**7)), 4: ("", _seen(rng, ends, without=range(3, 200))),
+    })  # fmt: skip
+    assert found[0].why == "there are no collectives, 5 are needed: it stays as its anchor has it"
+    assert found[1].why == "no collective is shared with the others, 5 are needed: it stays as its anchor has it"
+    assert _stays(found[0])
+    assert _stays(found[1])
+    assert (found[2].offset_ns, found[2].used, found[2].why) == (0, 200, "")
+    assert _error_us(found[3], ends, 10**7) < 5
+    assert found[4].why.startswith("3 collectives are shared with ")
+
+
+def test_the_reference_where_nobody_can_be_compared() -> None:
+    rng = np.random.default_rng(8)
+    none = Collectives([], np.empty(0, np.int32), np.empty(0, np.int64))
+    found = align({0: ("", none), 1: ("", _seen(rng, _steps(rng, 50)))})
+    assert found[0].why == "there are no collectives, 5 are needed: it stays as its anchor has it"
+    assert found[1].why == "no other clock could be compared with it"
+
+
 def test_without_a_name_each_worker_has_its_own_clock() -> None:
     rng = np.random.default_rng(9)
     ends = _steps(rng, 100)
@@ -223,8 +308,8 @@ def test_what_is_told_of_the_reference() -> None:
     ("count", "why"),
     [
         (0, "there are no collectives, 5 are needed: it stays as its anchor has it"),
-        (1, "1 collective is shared with the first worker, 5 are needed: it stays as its anchor has it"),
-        (4, "4 collectives are shared with the first worker, 5 are needed: it stays as its anchor has it"),
+        (1, "1 collective is shared with the reference, 5 are needed: it stays as its anchor has it"),
+        (4, "4 collectives are shared with the reference, 5 are needed: it stays as its anchor has it"),
     ],
 )
 def test_too_few(count: int, why: str) -> None:
@@ -253,13 +338,25 @@ def test_a_node_apart_from_all_others() -> None:
     assert _stays(found[1])
 
 
+def test_nodes_that_share_with_one_another_only() -> None:
+    rng = np.random.default_rng(0)
+    ends = _steps(rng, 50)
+    found = align({number: ("", _seen(rng, ends, keys=[f"dp {number // 2}"])) for number in range(4)})
+    assert [found[number].why for number in (0, 1)] == ["", ""]
+    for number in (2, 3):
+        assert found[number].why.startswith(
+            "no collective is shared with the reference, nor with a clock that it sets, "
+        )
+        assert _stays(found[number])
+
+
 def test_collectives_of_two_runs_are_not_taken_for_the_same() -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         one, other = _seen(rng, _steps(rng, 100)), _seen(rng, _steps(rng, 100))
         found = align({0: ("", one), 1: ("", other)})[1]
         assert found.why == (
-            "100 collectives are shared with the first worker, and no setting of the clock lets them end together: "
+            "100 collectives are shared with the reference, and no setting of the clock lets them end together: "
             "it stays as its anchor has it"
         )
         assert _stays(found)

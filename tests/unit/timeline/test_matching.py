@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pytest_gputrace.timeline.matching import MOST_DRIFT, Ends, Line, fit, match
+from pytest_gputrace.timeline.matching import MOST_DRIFT, Ambiguous, Ends, Line, Matched, fit, match
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def test_rows_of_both_sides_that_are_the_same() -> None:
     ends = _at_random(60)
     own, other = np.delete(ends, [0, 1, 30]), np.delete(ends, [10, 58, 59]) + 4e9
     matched = match(_ends(own), _ends(other), 0.0)
-    assert matched is not None
+    assert isinstance(matched, Matched)
     assert (other[matched.others] - own[matched.rows]).tolist() == pytest.approx([4e9] * 54)
     assert sorted(matched.rows) == [row for row in range(57) if row not in {8, 55, 56}]
 
@@ -67,7 +67,7 @@ def test_only_those_of_one_key_are_the_same() -> None:
     other_key = key.copy()
     other_key[20] = 1 - key[20]
     matched = match(_ends(ends)._replace(key=key), _ends(ends)._replace(key=other_key), 0.0)
-    assert matched is not None
+    assert isinstance(matched, Matched)
     assert sorted(matched.rows) == [row for row in range(40) if row != 20]
 
 
@@ -75,7 +75,7 @@ def test_none_is_the_same_as_two() -> None:
     ends = _at_random(40)
     twice = np.sort(np.append(ends, ends[7] + 3000))
     matched = match(_ends(twice), _ends(ends), 0.0)
-    assert matched is not None
+    assert isinstance(matched, Matched)
     assert len(set(matched.others)) == len(matched.others) == 40
     assert 8 not in matched.rows
 
@@ -88,5 +88,26 @@ def test_of_periods_that_fit_alike_the_nearest_is_taken() -> None:
     other = _ends(np.arange(103) * 1e7)
     for lag in range(4):
         matched = match(_ends(np.arange(100) * 1e7), other, lag * 1e7 + 2e6)
-        assert matched is not None
+        assert isinstance(matched, Matched)
         assert matched.line.offset_ns == pytest.approx(lag * 1e7)
+
+
+@pytest.mark.parametrize("unchanged_ns", [5e6, 1.4e7, -4e6, 3.4e7, 4.2e7, -1e9, 1e9])
+def test_of_periods_about_as_near_none_is_taken(unchanged_ns: float) -> None:
+    """Nor where the windows would have to overlap at both ends."""
+    matched = match(_ends(np.arange(100) * 1e7), _ends(np.arange(103) * 1e7), unchanged_ns)
+    assert isinstance(matched, Ambiguous)
+    assert matched.apart_ns == pytest.approx(1e7)
+
+
+@pytest.mark.parametrize("unchanged_ns", [0.0, 2e6, -4e6])
+def test_where_order_and_clock_agree_periods_do_not_matter(unchanged_ns: float) -> None:
+    matched = match(_ends(np.arange(100) * 1e7), _ends(np.arange(100) * 1e7), unchanged_ns)
+    assert isinstance(matched, Matched)
+    assert matched.line.offset_ns == pytest.approx(0)
+
+
+@pytest.mark.parametrize("unchanged_ns", [1e7, -6e6, 7e7, 1e9])
+def test_where_order_and_clock_disagree_none_is_taken(unchanged_ns: float) -> None:
+    ends = _ends(np.arange(100) * 1e7)
+    assert isinstance(match(ends, ends, unchanged_ns), Ambiguous)

@@ -55,11 +55,11 @@ def test_what_is_known_of_a_file_is_of_all_its_runs(tmp_path: Path) -> None:
             {"ph": "i"},
         ]
 
-    rows = [*run("127", 900, 5), *run("123", 70, 99), *run("127", 50, 40)]
+    rows = [*run("124", 900, 5), *run("101", 70, 99), *run("124", 50, 40)]
     found = survey(file(tmp_path / "trace.json", *rows))
     assert (found.problems, found.events, found.untimed, found.flows) == ((), 9, 3, Flows(starts=3))
-    assert found.first_ns == 1782725898236567123
-    assert found.last_ns == pytest.approx(1782725898236567127 + 900_000, abs=1000)
+    assert found.first_ns == 1782725898236567101
+    assert found.last_ns == pytest.approx(1782725898236567124 + 900_000, abs=1000)
     assert found.ids == (5, 99)
 
 
