@@ -7,7 +7,7 @@ from pytest_gputrace.fakes import FakeTrace
 def record(folder, ranks=2, **clock_of_the_second_node):
     for rank in range(ranks):  # stands for your run, one trace a rank, two ranks a node
         clock = clock_of_the_second_node if rank >= 2 else {}
-        trace = FakeTrace(rank=rank, world_size=ranks, steps=20, host=f"node{rank // 2}", **clock)
+        trace = FakeTrace(rank=rank, world_size=ranks, steps=20, max_pause_ns=200_000, host=f"node{rank // 2}", **clock)
         trace.write(folder / f"trace-rank{rank}.json.gz")
 
 
