@@ -50,7 +50,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class WorkerClock:
-    """What `--align collectives` found of one worker's clock, against that of the first.
+    """What `--align collectives` found of one worker's clock, against the reference, the first that can be compared.
 
     ``offset_us`` was added at the worker's first event, and ``drift_ppm`` of the time since then; ``used`` collectives
     tell it. A residual is the median distance of their ends from those on the other ranks, as the anchors have it and

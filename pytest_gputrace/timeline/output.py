@@ -15,6 +15,7 @@ from pytest_gputrace.timeline.outcome import MergedInput, MergeResult
 from pytest_gputrace.timeline.plan import Flows, Plan
 from pytest_gputrace.timeline.rewriting import Rewriter
 from pytest_gputrace.traces.arguments import run_texts
+from pytest_gputrace.traces.vocabulary import ANYWHERE
 from pytest_gputrace.traces.writing import TraceFile
 
 if TYPE_CHECKING:
@@ -138,7 +139,9 @@ def _link(decision: Decision, index: int, writer: _Writer, late: list[int]) -> i
     links = 0
     for other in decision.planned:
         if wanted and other.worker == report.worker and other.survey.format == "proton":
-            plan = Plan(other.plan.clock, report.plan.ids, other.plan.tracks)
+            # Arrows end where ranges are, whether or not the file has others there.
+            ends = {(pid, tid, ANYWHERE): where for (pid, tid, _), where in other.plan.tracks.items()}
+            plan = Plan(other.plan.clock, report.plan.ids, ends)
             events, _ = writer.rewrite(Rewriter(plan), link_ends(other.survey.source, other.plan.clock, wanted, late))
             links += events
     return links
