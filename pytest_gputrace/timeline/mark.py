@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,14 @@ def _input(each: Planned) -> dict[str, Any]:
 def _clock(each: WorkerClock) -> dict[str, Any]:
     return {
         "worker": each.worker, "offset_us": each.offset_us, "drift_ppm": each.drift_ppm, "used": each.used,
-        "residual_before_us": each.residual_before_us, "residual_after_us": each.residual_after_us, "why": each.why,
+        "residual_before_us": _told(each.residual_before_us), "residual_after_us": _told(each.residual_after_us),
+        "why": each.why,
     }  # fmt: skip
+
+
+def _told(residual_us: float) -> float | None:
+    """Of a clock that was compared with none there is no residual, and JSON has no such number."""
+    return None if math.isnan(residual_us) else residual_us
 
 
 def _text(path: os.PathLike[str]) -> str:

@@ -129,7 +129,7 @@ class _Writer:
 
 def _json(value: Any) -> bytes:
     """As text that every viewer reads: a file's name may hold what is no text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _link(decision: Decision, index: int, writer: _Writer, late: list[int]) -> int:

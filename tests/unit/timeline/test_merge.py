@@ -380,6 +380,40 @@ def test_names_on_disk_need_not_be_text(tmp_path: Path) -> None:
     assert "rank0_" in read(tmp_path / "out.json")["gputrace_merge"]["inputs"][0]["file"]
 
 
+def strictly(path: Path) -> Any:
+    """As a reader has it that knows no NaN."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def test_the_account_of_a_merge(tmp_path: Path) -> None:
+    clocks: list[dict[str, Any]] = [{}, {"clock_offset_ns": 3_000_000}, {}]
+    for rank, clock in enumerate(clocks):
+        trace = FakeTrace(rank=rank, world_size=3, steps=20, max_pause_ns=200_000, host=f"node{rank}", **clock)
+        if rank == 2:  # it shares no collective
+            trace.events[:] = [event for event in trace.events if not event["name"].startswith("nccl")]
+        trace.write(tmp_path / f"rank{rank}.json")
+    result = merge(tmp_path, tmp_path / "out.json", align="collectives")
+    account = strictly(tmp_path / "out.json")["gputrace_merge"]
+    assert account["version"] == 1
+    assert account["align"] == "collectives"
+    assert account["notes"] == list(result.notes)
+    for told, each in zip(account["inputs"], result.inputs, strict=True):
+        assert told == {
+            "file": str(each.path), "format": "kineto", "worker": each.worker, "rank": each.rank, "node": each.node,
+            "base_time_ns": each.base_time_ns, "events": each.events, "flows": list(each.flows_in),
+        }  # fmt: skip
+    reference, moved, left = account["clocks"]
+    assert (reference["worker"], reference["offset_us"], reference["why"]) == ("rank 0", 0, "")
+    assert moved["offset_us"] == pytest.approx(-3000, abs=5)
+    assert moved["residual_before_us"] == pytest.approx(3000, abs=5)
+    assert (left["worker"], left["residual_before_us"], left["residual_after_us"]) == ("rank 2", None, None)
+    assert left["why"]
+
+
 def test_what_has_no_place_is_listed(ranks: list[Path], tmp_path: Path) -> None:
     FakeTrace.proton_tree().write(tmp_path / "rank0.hatchet")
     FakeTrace.event_list().write(tmp_path / "events.json")
