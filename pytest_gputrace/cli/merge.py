@@ -223,12 +223,12 @@ def _refuse_output(output: Path, given: Iterable[Input], *, force: bool) -> None
     def refuse(why: str) -> None:
         raise PublishError(f"{output}{why}", path=output)
 
+    if len(os.fsencode(output.name)) > _LONGEST_NAME:
+        refuse(": the name is too long for a file")
     if output.is_dir():
         refuse(" is a folder; give the name of a file in it")
     if not output.name.endswith((".json", ".json.gz")):
         refuse(": a timeline is a .json or a .json.gz; give such a name")
-    if len(os.fsencode(output.name)) > _LONGEST_NAME:
-        refuse(": the name is too long for a file")
     if not output.parent.is_dir():
         refuse(f": there is no folder {output.parent}")
     if not os.path.lexists(output):

@@ -46,7 +46,7 @@ def write(
     file = TraceFile(path, force=force)
     pool = ThreadPoolExecutor(jobs, "gputrace-merge") if jobs > 1 else None
     try:
-        writer = _Writer(file, pool)
+        writer = _Writer(file, pool, _AHEAD * jobs)
         writer.head(decision, left_out)
         inputs = [_input(each, decision.base_time_ns, writer.copy(each, watch)) for each in decision.planned]
         late: list[int] = []
@@ -70,12 +70,12 @@ def write(
 
 
 class _Writer:
-    """Writes the pieces of the file one after another; several threads may work ahead."""
+    """Writes the pieces of the file one after another; several threads may work ``ahead`` of that."""
 
-    def __init__(self, file: TraceFile, pool: ThreadPoolExecutor | None) -> None:
+    def __init__(self, file: TraceFile, pool: ThreadPoolExecutor | None, ahead: int) -> None:
         self._file = file
         self._pool = pool
-        self._jobs = 1 if pool is None else pool._max_workers
+        self._ahead = ahead
 
     def head(self, decision: Decision, left_out: Sequence[LeftOut]) -> None:
         """What stands before the events, and the metadata events, without which there is no process."""
@@ -97,7 +97,10 @@ class _Writer:
             ValueError: they are not what they were when the input was surveyed.
         """
         texts = run_texts(planned.survey.source, progress=watch.of(planned.survey.path, "merging"))
-        events, flows = self.rewrite(Rewriter(planned.plan), texts)
+        try:
+            events, flows = self.rewrite(Rewriter(planned.plan), texts)
+        except ValueError as error:
+            raise planned.survey.source.changed() from error
         if events != planned.survey.events:
             raise planned.survey.source.changed()
         return events, flows
@@ -121,7 +124,7 @@ class _Writer:
         if self._pool is None:
             yield from map(work, texts)
             return
-        waiting = deque(self._pool.submit(work, text) for text in islice(texts, _AHEAD * self._jobs))
+        waiting = deque(self._pool.submit(work, text) for text in islice(texts, self._ahead))
         while waiting:
             yield waiting.popleft().result()
             waiting.extend(self._pool.submit(work, text) for text in islice(texts, 1))

@@ -138,6 +138,9 @@ def test_wrong_arguments(
         ("run -o run/c.json --force", "run/c.json is one of the files to merge"),
         ("a.json --assume-base b.json=5 -o out.json", "--assume-base b.json=5: b.json is not among the files to merge"),
         ("a.json --assume-base a.json=5 --assume-base ./a.json=6 -o out.json", "--assume-base: two bases for ./a.json, 5 and 6"),
+        ("a.json -o timeline.pftrace", "timeline.pftrace: a timeline is a .json or a .json.gz"),
+        ("a.json -o -", "-: a timeline is a .json or a .json.gz"),
+        (f"a.json -o {'n' * 300}.json", f"{'n' * 300}.json: the name is too long"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_told_before_a_file_is_read(
