@@ -42,9 +42,10 @@ _EVENTS = msgspec.json.Decoder(list[_Event])
 
 @dataclass
 class Names:
-    """Names by process, and by process and thread; of a thread all there are, since a GPU's lane and a thread of the host
-    may be called by one number. Sort indices of threads; the rest as it stands.
-    """  # noqa: D205
+    """Names by process, and by process and thread; sort indices of threads; the rest as it stands.
+
+    Of a thread there are several names where a GPU's lane and a thread of the host have one number.
+    """
 
     processes: dict[Id, str] = field(default_factory=dict)
     labels: dict[Id, str] = field(default_factory=dict)

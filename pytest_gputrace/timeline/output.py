@@ -170,7 +170,10 @@ def _sources(planned: Sequence[Planned]) -> dict[str, Any]:
 
 def _input(planned: Planned, begin_ns: int, written: tuple[int, Flows]) -> MergedInput:
     survey, clock = planned.survey, planned.plan.clock
-    first_ns, last_ns = (begin_ns + clock.at(time_ns or 0) for time_ns in (survey.first_ns, survey.last_ns))
+    # What has no time begins and ends where the timeline does.
+    first_ns, last_ns = (
+        begin_ns if time_ns is None else begin_ns + clock.at(time_ns) for time_ns in (survey.first_ns, survey.last_ns)
+    )
     events, flows = written
     rank = planned.worker.rank if planned.worker.rank >= 0 else None
     return MergedInput(

@@ -198,7 +198,8 @@ class _Seen:
             self.untimed += len(ts_us)
             return
         self.untimed += int(np.isnan(ts_us).sum())
-        last_us = float(np.fmax(np.fmax.reduce(ts_us), np.fmax.reduce(ts_us + dur_us)))
+        with np.errstate(over="ignore"):  # what is beyond every double is told below
+            last_us = float(np.fmax(np.fmax.reduce(ts_us), np.fmax.reduce(ts_us + dur_us)))
         if first_us < -_LAST_US or last_us > _LAST_US:
             odd_us = last_us if last_us > _LAST_US else float(first_us)
             self.problem = self.problem or Problem(

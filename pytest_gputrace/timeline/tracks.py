@@ -80,10 +80,6 @@ class Tracks:
                 tid = placed.tids.get(_thread(other.tid), placed.pid)
                 yield {"ph": "M", "name": other.name, "pid": placed.pid, "tid": tid, "args": other.args}
 
-    def processes(self) -> int:
-        """How many there are."""
-        return len(self._placed)
-
     def _places_of(self, member: Member) -> dict[tuple[Id, Id, int], _Placed]:
         survey = member.survey
         placed: dict[tuple[Id, Id, int], _Placed] = {}

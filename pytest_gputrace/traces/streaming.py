@@ -65,12 +65,13 @@ class Streamed:
 def stream_trace(
     path: str | os.PathLike[str], look: Callable[[EventRun], None], *, progress: Callable[[int], None] | None = None
 ) -> Streamed:
-    """Read a Chrome trace and hand each run of its events to ``look``. Of a Proton tree or a SuperBench event list it
-    reads no more than tells so.
+    """Read a Chrome trace and hand each run of its events to ``look``.
+
+    Of a Proton tree or a SuperBench event list it reads no more than tells so.
 
     Raises:
         OSError: the file cannot be read.
-    """  # noqa: D205
+    """
     path = Path(path)
     stamp = Source.stamp_of(path.stat())
     opening = _Streaming(Blocks(path, progress=progress), look)

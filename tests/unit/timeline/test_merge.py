@@ -344,7 +344,10 @@ def test_a_copy_under_another_rank_is_refused(tmp_path: Path) -> None:
 def test_what_is_odd_about_the_set_is_noted(ranks: list[Path], tmp_path: Path) -> None:
     viz = FakeTrace.viztracer(base_time_ns=_BASE_NS + _QUARTER_NS).write(tmp_path / "rank0.viz.json")
     (tmp_path / "rank1.empty.json").write_text('{"displayTimeUnit": "us", "traceEvents": []}')
-    notes = merge([*ranks, viz, tmp_path / "rank1.empty.json"], tmp_path / "out.json").notes
+    result = merge([*ranks, viz, tmp_path / "rank1.empty.json"], tmp_path / "out.json")
+    empty = next(each for each in result.inputs if each.format == "proton")
+    assert (empty.first_ns, empty.last_ns) == (result.base_time_ns, result.base_time_ns)
+    notes = result.notes
     assert any("after the others end: are they of two runs, or is a clock wrong?" in note for note in notes)
     assert f"{tmp_path / 'rank1.empty.json'} holds no event" in notes
     assert "rank 0 has no Proton file, and others have one" in notes
@@ -356,6 +359,7 @@ def test_what_is_odd_about_the_set_is_noted(ranks: list[Path], tmp_path: Path) -
     [
         ({"ts": 1e307}, "an event at 1e+307 us, which is no time"),
         ({"ts": 1, "dur": 1e300}, "which is no time"),
+        ({"ts": 1.7e308, "dur": 1.7e308}, "an event at inf us, which is no time"),
         ({"ts": -1e20}, "an event at -1e+20 us"),
         ({"ts": 1, "args": {"x": "deep"}}, "nest"),
     ],
