@@ -102,9 +102,8 @@ def test_every_event_keeps_its_time_since_1970(ranks: list[Path], tmp_path: Path
     assert sum(each.events for each in result.inputs) == result.events == len(times)
 
 
-def test_order_of_arguments_jobs_and_the_reader_change_no_byte(
-    ranks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("either")
+def test_order_of_arguments_and_jobs_change_no_byte(ranks: list[Path], tmp_path: Path) -> None:
     viz = FakeTrace.viztracer(base_time_ns=_BASE_NS).write(tmp_path / "rank1.viz.json")
     outputs = []
     for number, (inputs, jobs) in enumerate([([*ranks, viz], 1), ([viz, *ranks[::-1]], 1), ([tmp_path], 3)]):
