@@ -14,6 +14,9 @@
     ├── ClusterError            simulated workers died, failed or did not come in time
     ├── ContractError           an exporter could not be held to the contract: no verdict
     │   └── DeclarationError    what was declared about it cannot be: an unknown check or capability
+    ├── ControlError            a profile could not be controlled: a worker, an engine or an endpoint did not do its part
+    │   ├── RequestError        what was asked for cannot be done; nothing was changed
+    │   └── ActivityError       one profiler could not start, or what it wrote is not there
     ├── MergeError              files cannot be one timeline: a rank is absent, double or corrupt, a time counts from nowhere
     ├── SelectionError          a code was selected or ignored that no rule has
     └── UnknownPathError        what was to be read does not exist
@@ -30,8 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "ActivityError",
     "ClusterError",
     "ContractError",
+    "ControlError",
     "DeclarationError",
     "EmptyCaptureError",
     "ExportError",
@@ -42,6 +47,7 @@ __all__ = [
     "MissingDependencyError",
     "NamingError",
     "PublishError",
+    "RequestError",
     "SelectionError",
     "SessionStolenError",
     "UnknownPathError",
@@ -152,6 +158,26 @@ class ContractError(GputraceError):
 
 class DeclarationError(ContractError):
     """A declaration names no check or capability there is, or lacks its reason."""
+
+
+class ControlError(GputraceError):
+    """A profile could not be controlled: a worker, an engine or an endpoint did not do its part in time."""
+
+
+class RequestError(ControlError):
+    """A profile that was asked for cannot be recorded; nothing was changed. ``reasons`` holds each thing in the way."""
+
+    def __init__(self, message: str, *, reasons: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons) or (message,)
+
+
+class ActivityError(ControlError):
+    """One profiler could not start, stop or write. ``activity`` is the word it was asked for by."""
+
+    def __init__(self, message: str, *, activity: str) -> None:
+        super().__init__(message)
+        self.activity = activity
 
 
 class MergeError(GputraceError):

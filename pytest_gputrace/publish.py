@@ -6,7 +6,8 @@ Every kind of file is written beside its target, under a short private name in t
 * a **qualified** file is published without replacing anything: when the name is taken, the next attempt's name is;
 * the **legacy** file is replaced at once (``os.replace``), last write wins, as its consumers expect;
 * a **new** file has the one name that the user gave: when that is taken, nothing is published;
-* a **forced** file replaces the file that the user named at once, and nothing but a file.
+* a **forced** file replaces the file that the user named at once, and nothing but a file;
+* a **written** file is one that a profiler wrote itself, published as a qualified one.
 
 A process killed at any moment leaves private files behind (``.gputrace-*``), never a cut file under a final name.
 This module must not know what the bytes mean.
@@ -32,7 +33,15 @@ from pytest_gputrace.errors import PublishError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["PRIVATE_PREFIX", "ForcedFile", "LegacyFile", "NewFile", "PrivateFile", "QualifiedFile"]
+__all__ = [
+    "PRIVATE_PREFIX",
+    "ForcedFile",
+    "LegacyFile",
+    "NewFile",
+    "PrivateFile",
+    "QualifiedFile",
+    "publish_written",
+]
 
 PRIVATE_PREFIX = ".gputrace-"
 """What the name of every private file starts with; readers of a folder pass them over."""
@@ -126,14 +135,7 @@ class QualifiedFile(PrivateFile):
         super().__init__(folder / name_of(1))
 
     def _place(self) -> Path:
-        for attempt in range(1, _ATTEMPTS + 1):
-            path = self.target.with_name(self._name_of(attempt))
-            try:
-                _publish_new(self._path, path)
-            except FileExistsError:
-                continue
-            return path
-        raise FileExistsError(errno.EEXIST, f"all {_ATTEMPTS} attempts of this name are taken; clear the folder")
+        return _publish_first_free(self._path, self.target.parent, self._name_of)
 
 
 class LegacyFile(PrivateFile):
@@ -235,6 +237,41 @@ class ForcedFile(PrivateFile):
         return self._real
 
 
+def publish_written(private: Path, folder: Path, name_of: Callable[[int], str]) -> Path:
+    """Bring a file that somebody else wrote to the disk and give it the first of its names that is free.
+
+    Args:
+        private: the file, complete; in ``folder``, or elsewhere on its file system.
+        folder: where it shall be.
+        name_of: the file name of each attempt, 1 first.
+
+    Raises:
+        PublishError: it is not there, empty or no regular file, or it cannot be published; it is left where it is.
+    """
+    target = folder
+    try:
+        target = folder / name_of(1)
+        # O_NONBLOCK: to open a pipe that nobody writes to must be an error, not a wait without end.
+        fd = os.open(private, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            _refuse_unwritten(os.fstat(fd))
+            _sync(fd)
+            path = _publish_first_free(private, folder, name_of)
+        finally:
+            os.close(fd)
+        _sync_folder(folder)
+    except (OSError, ValueError) as error:
+        raise PublishError(f"cannot publish {_shown(private)} as {_shown(target)}: {error}", path=target) from error
+    return path
+
+
+def _refuse_unwritten(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"it is {_KINDS.get(stat.S_IFMT(status.st_mode), 'no regular file')}, not the file of a profiler")
+    if not status.st_size:
+        raise OSError("it is empty; did the profiler fail, is the disk full?")
+
+
 class _ClaimedError(FileExistsError):
     """The name is about to be taken by another writer, or was when that was killed."""
 
@@ -274,6 +311,17 @@ def _write_all(fd: int, data: bytes) -> None:
                 raise TimeoutError(
                     errno.ETIMEDOUT, f"its reader is too slow: not {len(data)} bytes in {_STALLED_READER_S:g} s"
                 ) from None
+
+
+def _publish_first_free(private: Path, folder: Path, name_of: Callable[[int], str]) -> Path:
+    for attempt in range(1, _ATTEMPTS + 1):
+        path = folder / name_of(attempt)
+        try:
+            _publish_new(private, path)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(errno.EEXIST, f"all {_ATTEMPTS} attempts of this name are taken; clear the folder")
 
 
 def _publish_new(private: Path, path: Path) -> None:

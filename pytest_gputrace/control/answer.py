@@ -1,0 +1,54 @@
+"""What all workers together answer, with a verdict on each rank, as data that crosses HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.control.verdict import RankVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_gputrace.control.reply import Status
+
+__all__ = ["Answer"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a start, a stop or a question for the status.
+
+    ``ok`` is False for ``refused``, where nothing was changed, and for ``failed``. ``ranks`` are there once a profile
+    was stopped or a worker died; ``reasons`` say what is in the way, one thing each.
+    """
+
+    ok: bool
+    status: Status
+    message: str
+    profile_id: str | None = None
+    output_dir: str | None = None
+    ranks: tuple[RankVerdict, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Builtins only, as `from_json` takes them."""
+        lists = {"ranks": [each.as_json() for each in self.ranks], "reasons": list(self.reasons)}
+        return asdict(self) | lists
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Answer:
+        """Read one back.
+
+        Raises:
+            TypeError: it is none.
+        """
+        ranks = tuple(RankVerdict.from_json(each) for each in given.get("ranks", ()))
+        return cls(**{**given, "ranks": ranks, "reasons": tuple(given.get("reasons", ()))})
+
+    def describe(self) -> str:
+        """Lines for people: a line for each rank that is not ok, each other reason, and the message last."""
+        lines = [each.describe() for each in self.ranks if each.verdict != "ok"]
+        told = "\n".join([*lines, self.message])
+        lines += [reason for reason in self.reasons if reason not in told]
+        return "\n".join([*lines, self.message])

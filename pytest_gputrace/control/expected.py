@@ -1,0 +1,63 @@
+"""Whose files are waited for, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_gputrace.control.verdict import RankVerdict
+
+__all__ = ["Collection", "Expected"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Which files are to come.
+
+    Args:
+        ranks: from how many workers, where nothing else is known of them.
+        tags: from exactly these workers, under names of our own.
+        profilers: each worker has a file of each of them; at least one file where this is not given. Where it is
+            empty no file is waited for, but an answer.
+        profile_id: names of our own count for this profile alone.
+        stages: each worker has a file of each of its profilers for each of these stages.
+
+    Raises:
+        ValueError: neither or both of ``ranks`` and ``tags`` are given, or they are nobody.
+    """
+
+    ranks: int | None = None
+    tags: tuple[str, ...] | None = None
+    profilers: tuple[str, ...] | None = None
+    profile_id: str | None = None
+    stages: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.ranks is None) == (self.tags is None):
+            raise ValueError("say of whom files are expected: either how many ranks, or which tags")
+        if self.count < 1:
+            raise ValueError("files are expected of nobody; give one rank at least")
+
+    @property
+    def count(self) -> int:
+        """How many workers there are."""
+        return len(self.tags) if self.tags is not None else self.ranks or 0
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What came: a verdict on each rank, their ``files``, and ``others``, which are new and of nobody expected.
+
+    ``ok`` when every rank is, and there are as many as were expected. ``message`` says it in one line.
+    """
+
+    ok: bool
+    message: str
+    ranks: tuple[RankVerdict, ...]
+    files: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Lines for people: a line for each rank that is not ok, then how many are."""
+        return "\n".join([*(each.describe() for each in self.ranks if each.verdict != "ok"), self.message])

@@ -1,0 +1,98 @@
+"""The verdict on one worker, from its files, its answer and its death.
+
+Works on what was told; looks at nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.control.verdict import RankVerdict, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_gputrace.control.arrivals import Arrival
+    from pytest_gputrace.control.expected import Expected
+    from pytest_gputrace.control.reply import Reply
+    from pytest_gputrace.control.verdict import Verdict
+
+__all__ = ["Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """All that is known of one worker; ``death`` is empty while it lives, ``reply`` None until it answers."""
+
+    rank: str
+    files: Sequence[Arrival]
+    reply: Reply | None = None
+    death: str = ""
+
+    def decided(self, expected: Expected) -> RankVerdict | None:
+        """The verdict, where no waiting can change it."""
+        if self.death:
+            complete = [each for each in self.files if each.is_complete]
+            names = ", ".join(map(_name, complete)) or "no file"
+            return self._verdict("dead", f"{self.death}; complete on disk: {names}", complete)
+        if self.reply is not None and not self.reply.ok:
+            return self._verdict("failed", self.reply.message)
+        if expected.profilers == ():
+            return None if self.reply is None else self._verdict("ok")
+        if self._unfinished() or self._lacking(expected):
+            return None
+        flaws = [f"{_name(each)}: {each.flaw}" for each in self.files if each.flaw]
+        if flaws:
+            return self._verdict("failed", "; ".join(flaws))
+        return self._verdict("ok", "" if all(each.owner.told for each in self.files) else "nothing tells its rank")
+
+    def overdue(self, expected: Expected, waited_s: float, changed_after_s: float) -> RankVerdict:
+        """The verdict when time is up; files that changed after ``changed_after_s`` are still written to."""
+        unfinished = self._unfinished()
+        lacking = self._lacking(expected)
+        also = [f"there is {', '.join(lacking)}"] if lacking and self.files else []
+        also += [f"{_name(each)}: {each.flaw}" for each in self.files if each.flaw]
+        growing = [each for each in unfinished if each.changed_s is not None and each.changed_s >= changed_after_s]
+        if growing:
+            names = ", ".join(map(_name, growing))
+            message = f"after {waited_s:.3g} s it still wrote to {names}; give it more time"
+            return self._verdict("growing", "; ".join([message, *also]))
+        if unfinished:
+            return self._verdict("truncated", "; ".join([*map(_cut, unfinished), *also]))
+        message = f"after {waited_s:.3g} s there is {', '.join(lacking) or 'no answer of it'}"
+        if self.reply is not None:
+            message = f"it answered that it stopped, and {message}"
+        return self._verdict("missing", "; ".join([message, *also[1:]] if lacking and self.files else [message, *also]))
+
+    def _verdict(self, verdict: Verdict, message: str = "", files: Sequence[Arrival] | None = None) -> RankVerdict:
+        files = self.files if files is None else files
+        return RankVerdict(self.rank, verdict, message, tuple(sorted(each.path for each in files)))
+
+    def _unfinished(self) -> list[Arrival]:
+        return [each for each in self.files if not each.is_complete]
+
+    def _lacking(self, expected: Expected) -> list[str]:
+        """What of the expected is not there at all, neither whole nor in part."""
+        return list(self._absent(expected))
+
+    def _absent(self, expected: Expected) -> Iterator[str]:
+        for profiler in (None,) if expected.profilers is None else expected.profilers:
+            for stage in (None,) if expected.stages is None else expected.stages:
+                of_it = (
+                    each
+                    for each in self.files
+                    if profiler in (None, each.owner.profiler) and stage in (None, each.owner.stage)
+                )
+                if next(of_it, None) is None:
+                    yield f"no {f'{profiler} ' if profiler else ''}file of it{f' of {stage}' if stage else ''}"
+
+
+def _name(file: Arrival) -> str:
+    return shown(os.path.basename(file.path))
+
+
+def _cut(file: Arrival) -> str:
+    problem = file.examined.problem if file.examined is not None else ""
+    return f"{_name(file)} is cut, and nobody writes to it any more{f': {shown(problem)}' if problem else ''}"

@@ -1,0 +1,164 @@
+"""One profile in one worker: the recorders of its open window, the files of those that are closed, what went wrong.
+
+Not safe for threads; the session sees to that.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_gputrace.control.activities.protocol import Setup
+from pytest_gputrace.control.output import Output
+from pytest_gputrace.control.reply import Written
+from pytest_gputrace.control.window import Window
+from pytest_gputrace.errors import GputraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_gputrace.control.activities.protocol import Kind, Recorder
+    from pytest_gputrace.control.request import ProfileRequest
+
+__all__ = ["Recording"]
+
+_LOG = logging.getLogger("pytest_gputrace")
+
+
+class Recording:
+    """What a session records.
+
+    ``window`` says when; ``files`` are on disk, ``reasons`` tell what is lost; ``steps`` were recorded in the windows
+    that are closed. ``ended`` is set by who ends it.
+    """
+
+    def __init__(self, request: ProfileRequest, tag: str, kinds: Sequence[Kind]) -> None:
+        self.request = request
+        self.window = Window(request)
+        self.files: list[Written] = []
+        self.reasons: list[str] = []
+        self.steps = 0
+        self.ended = threading.Event()
+        self._windows = 0
+        self._tag = tag
+        self._kinds = [kind for kind in kinds if set(kind.words) & set(request.activities)]
+        self._recorders: list[Recorder] = []
+        self._thread = 0
+
+    @property
+    def may_close(self) -> bool:
+        """Whether this thread may end what records."""
+        bound = any(recorder.thread_bound for recorder in self._recorders)
+        return not bound or self._thread == threading.get_ident()
+
+    def open(self, stage: str | None) -> bool:
+        """Start every recorder; where one cannot, none records, and the reason is kept."""
+        output = Output(Path(self.request.output_dir), self.request.profile_id, self._tag, stage)
+        self._thread = threading.get_ident()
+        try:
+            output.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._lose(f"cannot make the folder {output.folder}: {error.strerror}")
+            return False
+        for kind in self._kinds:
+            words = tuple(word for word in kind.words if word in self.request.activities)
+            setup = Setup(words, output, self.request.with_stack, self.request.record_shapes)
+            try:
+                recorder = kind.recorder(setup)
+                recorder.start()
+            except Exception as error:  # noqa: BLE001  # the worker's own work goes on; ends in a reason
+                self._lose(f"{' and '.join(words)} could not start: {_told(error)}")
+                self._undo()
+                return False
+            self._recorders.append(recorder)
+        self._windows += 1
+        return True
+
+    def close(self) -> None:
+        """Stop every recorder, then have each bring its files to disk; what fails costs no other one its files."""
+        recorders, self._recorders = self._recorders, []
+        steps, stage = self.window.steps, self.window.stage
+        self.steps += steps
+        stopped = [recorder for recorder in reversed(recorders) if self._stop(recorder)]
+        for recorder in reversed(stopped):
+            try:
+                saved = recorder.save()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._lose(f"{_name(recorder)}{_of(stage)} is lost: {_told(error)}")
+                continue
+            for each in saved:
+                size = each.path.stat().st_size
+                self.files.append(Written(str(each.path), recorder.profiler, stage, steps, size, each.events))
+                if each.problem:
+                    self._lose(f"{each.path}: {each.problem}")
+
+    def finish(self, barrier: Callable[[], object] | None) -> None:
+        """Once all windows are closed: wait for the others, and say so where nothing was recorded."""
+        if not self._windows and not self.reasons:
+            self._lose(f"nothing was recorded: {self._why_nothing()}")
+        if barrier is not None:
+            try:
+                barrier()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._lose(f"the barrier after the profile failed: {_told(error)}")
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether any step was recorded so far."""
+        return self.steps > 0 or (self.window.is_open and self.window.steps > 0)
+
+    def describe_steps(self) -> str:
+        """How many steps were recorded, in words."""
+        steps = self.steps + (self.window.steps if self.window.is_open else 0)
+        of = "" if self.request.num_steps is None else f" of {self.request.num_steps}"
+        of += " of each stage" if self.request.profile_by_stage and of else ""
+        return f"{steps}{of} step{'' if steps == 1 and not of else 's'}"
+
+    def describe(self, why: str) -> str:
+        """How it ended, in words."""
+        if self.reasons:
+            return f"{'; '.join(self.reasons)} ({why})"
+        files = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
+        text = f"recorded {self.describe_steps()} in {files}; {why}"
+        missing = self.window.waiting_for
+        return f"{text}; no step of {' and '.join(missing)} came" if missing else text
+
+    def _why_nothing(self) -> str:
+        if not self.request.profile_by_stage:
+            return "the step it begins with did not come; is there traffic?"
+        wanted, others = " or ".join(self.request.stages), ", ".join(self.window.other_stages)
+        came = f"the stages that came were {others}" if others else "is there traffic?"
+        return f"no step of {wanted} came; {came}"
+
+    def _undo(self) -> None:
+        recorders, self._recorders = self._recorders, []
+        for recorder in reversed(recorders):
+            recorder.discard()
+
+    def _stop(self, recorder: Recorder) -> bool:
+        try:
+            recorder.stop()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._lose(f"{_name(recorder)} could not be stopped: {_told(error)}")
+            recorder.discard()
+            return False
+        return True
+
+    def _lose(self, reason: str) -> None:
+        self.reasons.append(reason)
+        _LOG.error("profile %s, %s: %s", self.request.profile_id, self._tag, reason)
+
+
+def _name(recorder: Recorder) -> str:
+    return f"the {recorder.profiler} file" if recorder.profiler else "the CUDA profiler's range"
+
+
+def _of(stage: str | None) -> str:
+    return f" of {stage}" if stage else ""
+
+
+def _told(error: Exception) -> str:
+    # Our own errors are sentences; of another one the kind is half of what it says.
+    return str(error) if isinstance(error, GputraceError) else f"{type(error).__name__}: {error}"

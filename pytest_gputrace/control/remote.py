@@ -1,0 +1,133 @@
+"""One profile of an engine elsewhere: asked for over HTTP, its files waited for in a folder that both sides see."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_gputrace.control.collecting import Expected, collect
+from pytest_gputrace.control.reply import Reply
+from pytest_gputrace.control.request import DEFAULT_ACTIVITIES
+from pytest_gputrace.control.snapshot import Snapshot
+from pytest_gputrace.errors import ControlError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pytest_gputrace.control.answer import Answer
+    from pytest_gputrace.control.client import ProfileClient
+    from pytest_gputrace.control.collecting import Collection
+
+__all__ = ["RemoteProfile", "profilers_of"]
+
+_PROFILERS = {"CPU": "torch", "GPU": "torch", "MEM": "memory", "PROTON": "proton", "VIZTRACER": "viztracer"}
+_NAME_PROFILERS = ("gputrace", "tokenspeed")
+"""The kinds of engines whose files tell by their names which profiler wrote them."""
+
+
+class RemoteProfile:
+    """Profiles of one engine, one at a time, into ``folder``.
+
+    Args:
+        client: speaks to the engine.
+        folder: where its workers write; it is named to engines that can be told. Made by them.
+    """
+
+    def __init__(self, client: ProfileClient, folder: str | os.PathLike[str]) -> None:
+        self.client = client
+        self.folder = Path(folder).absolute()
+        self.running = False
+        """Whether a profile may be running that we asked for."""
+        self.started: Answer | None = None
+        self.stopped: Answer | None = None
+        self._before: Snapshot | None = None
+        self._activities: tuple[str, ...] = ()
+
+    def start(self, **fields: Any) -> Answer:
+        """Ask for a profile, with fields of `ProfileRequest`; its ``ok`` says whether one runs now.
+
+        Raises:
+            RequestError: the engine cannot be asked so; nothing was sent.
+            ControlError: it could not be reached, or it refused.
+        """
+        told = self.told(fields)
+        before = Snapshot.of(self.folder)
+        was_running, self.running = self.running, True  # an answer that does not come may have been a yes
+        try:
+            answer = self.client.start(**told)
+        except ControlError as error:
+            self.running = was_running or self.client.may_have_reached(error)
+            raise
+        self.running = was_running or answer.ok
+        if answer.ok:
+            self._before, self.started, self.stopped = before, answer, None
+            self._activities = tuple(word.upper() for word in told.get("activities") or DEFAULT_ACTIVITIES)
+        return answer
+
+    def told(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields that are sent: those given, and our folder where the engine can be told one."""
+        return {"output_dir": str(self.folder), **fields} if self.client.carries("output_dir") else fields
+
+    def stop(self) -> Answer:
+        """Stop what runs, wherever it was started; engines answer before all their workers have written.
+
+        Raises:
+            ControlError: the engine could not be reached, or it refused.
+        """
+        self.running = False
+        self.stopped = answer = self.client.stop()
+        return answer
+
+    @contextlib.contextmanager
+    def window(self, **fields: Any) -> Iterator[Answer]:
+        """Record what is done in here; stopped whatever the end of it is.
+
+        Raises:
+            ControlError: no profile runs, or it could not be stopped.
+        """
+        answer = self.start(**fields)
+        if not answer.ok:
+            raise ControlError(f"the profile was not started: {answer.describe()}")
+        try:
+            yield answer
+        finally:
+            self.stop()
+
+    def collect(
+        self, expected_ranks: int, *, timeout_s: float = 120.0, progress: Callable[[str], None] | None = None
+    ) -> Collection:
+        """Wait until the files of so many ranks are complete on disk, and judge each rank.
+
+        ``progress`` is called now and then with what is waited for.
+
+        Raises:
+            ControlError: no profile was started.
+        """
+        if self._before is None or self.started is None:
+            raise ControlError("nothing to collect: no profile was started here")
+        told = () if self.stopped is None else self.stopped.ranks
+        expected = Expected(
+            ranks=expected_ranks,
+            tags=tuple(each.rank for each in told) if len(told) == expected_ranks else None,
+            profilers=profilers_of(self._activities) if self.client.kind in _NAME_PROFILERS else None,
+            profile_id=self.started.profile_id,
+        )
+        failed = {each.rank: each.message for each in told if each.verdict == "failed"}
+        dead = {each.rank: each.message for each in told if each.verdict == "dead"}
+        replies = {tag: Reply(False, "failed", message, tag) for tag, message in failed.items()}
+        return collect(
+            self.folder,
+            expected,
+            before=self._before,
+            timeout_s=timeout_s,
+            replies=lambda: replies,
+            deaths=lambda: dead,
+            progress=progress,
+        )
+
+
+def profilers_of(activities: Iterable[str]) -> tuple[str, ...]:
+    """Which profilers write a file for these activities, by the words in names; CUDA_PROFILER writes none."""
+    return tuple(sorted({_PROFILERS[word] for word in activities if word in _PROFILERS}))

@@ -1,0 +1,74 @@
+"""What ends a profile when nobody asks: a thread that looks at the clock, and the signal that ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Termination", "Watchdog"]
+
+
+class Watchdog:
+    """A thread that calls ``look`` when it is due: ``look`` returns the seconds until the next time, or None at the end."""
+
+    def __init__(self, look: Callable[[], float | None], first_s: float) -> None:
+        self._look = look
+        self._ended = threading.Event()
+        # Daemonic: a process that ends does not wait for a deadline.
+        self._thread = threading.Thread(target=self._run, args=(first_s,), name="gputrace-watch", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Look no more; does not wait for a look that is under way."""
+        self._ended.set()
+
+    def _run(self, wait_s: float | None) -> None:
+        while wait_s is not None and not self._ended.wait(wait_s):
+            wait_s = self._look()
+
+
+class Termination:
+    """SIGTERM, as long as it is ``held``: ``close`` is called first, then what would have happened without it happens.
+
+    Only the main thread can take or give back a signal; in any other one nothing is done.
+    """
+
+    def __init__(self, close: Callable[[], bool]) -> None:
+        self._close = close
+        self._previous: Any = None
+
+    def hold(self) -> None:
+        """Take the signal, unless it is ours already; whoever had it gets it after us."""
+        if not _in_main_thread() or signal.getsignal(signal.SIGTERM) == self._handle:
+            return
+        previous = signal.getsignal(signal.SIGTERM)
+        if previous is None:  # not Python's: whoever set it in C could not be given it back
+            return
+        self._previous = signal.signal(signal.SIGTERM, self._handle)
+
+    def release(self) -> None:
+        """Give it back, unless somebody has taken it from us meanwhile."""
+        if _in_main_thread() and signal.getsignal(signal.SIGTERM) == self._handle:
+            signal.signal(signal.SIGTERM, self._previous)
+
+    def go_on(self) -> None:
+        """Let happen what would have happened without us."""
+        if callable(self._previous):
+            self._previous(signal.SIGTERM, None)
+        elif self._previous == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _handle(self, number: int, frame: object) -> None:
+        # It may come in the middle of a start or a stop of this very thread, which then calls go_on at its end.
+        if self._close():
+            self.go_on()
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
