@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from pytest_gputrace.errors import NamingError
 from pytest_gputrace.layout import recognise
-from pytest_gputrace.naming import is_legacy_name, parse_name
+from pytest_gputrace.naming import encode_field, is_legacy_name, parse_name
+from pytest_gputrace.windownames import parse_window_name
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pytest_gputrace.windownames import WindowName
 
 __all__ = ["Claim", "claim"]
 
@@ -64,7 +67,8 @@ class Claim:
     """What a path says. ``rank`` is global, ``local_rank`` counts on ``node``; None or empty where it says nothing.
 
     Files of one ``group`` are the ranks of one recording, ``attempt`` the repeats of it on a rank; ``legacy`` ones are
-    copies that the next writer replaces.
+    copies that the next writer replaces. ``tag`` is which worker wrote the file of a profile that a session recorded, also
+    where that worker has no rank; ``window`` is which profile, and which stage of it, wherever the file is.
     """
 
     rank: int | None
@@ -73,6 +77,8 @@ class Claim:
     group: str
     attempt: int = 1
     legacy: bool = False
+    tag: str = ""
+    window: str = ""
 
 
 def claim(path: Path) -> Claim:
@@ -92,11 +98,27 @@ def claim(path: Path) -> Claim:
     else:
         group = f"{base}/{own.model}/{own.configuration}"
         return Claim(own.rank, local_rank, own.node.text or node, group, own.attempt)
+    try:
+        window = parse_window_name(path.name)
+    except NamingError:
+        pass
+    else:
+        which = _window(window)
+        told = node if window.node is None else str(window.node)
+        group = f"{base}/{which}"
+        return Claim(window.rank, local_rank, told, group, window.attempt, tag=window.tag, window=which)
     if is_legacy_name(path.name):
         match = _LEGACY_RANK.search(path.name)
         told = local_rank if match is None else int(match["rank"])
         return Claim(None, told, node, f"{base}/{_LEGACY_RANK.sub('-#.json', path.name)}", legacy=True)
     return Claim(*_ranks(path, local_rank, node), node, f"{base}/{_general(path.name)}")
+
+
+def _window(name: WindowName) -> str:
+    """Profile and stage, the same for all workers: beside a long tag the text of a profile may be a digest."""
+    profile = name.profile
+    digest = encode_field(profile.text, limit=0) if profile.digest is None else f"~{profile.digest}"
+    return f"{digest}/{name.stage or ''}"
 
 
 def _ranks(path: Path, folder_rank: int | None, node: str) -> tuple[int | None, int | None]:

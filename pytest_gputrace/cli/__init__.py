@@ -1,6 +1,7 @@
 """The ``gputrace`` command: parse, call the library, print. One module for each command.
 
-Exit codes: 0 clean, 1 something was found or failed, 2 wrong use, 130 interrupted.
+Exit codes: 0 clean, 1 something was found or failed, 2 wrong use, 130 interrupted. ``profile`` has that of the load it
+ran where that failed, 3 where the profile did, and 143 when it was terminated.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.cli import check, doctor, merge, repair, rules, show
+from pytest_gputrace.cli import check, doctor, merge, profile, repair, rules, show
 from pytest_gputrace.cli.terminal import package_version
 from pytest_gputrace.errors import GputraceError
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"gputrace {package_version('pytest-gputrace')}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in (check, show, merge, repair, rules, doctor):
+    for command in (check, show, merge, profile, repair, rules, doctor):
         command.add(commands)
     options = parser.parse_args(arguments)
     try:

@@ -104,7 +104,9 @@ class Endpoint:
         ControlError: the folder is none, or the token cannot be one.
     """
 
-    def __init__(self, coordinator: Controlled, *, allowed_dir: str | os.PathLike[str], token: str | None = None) -> None:
+    def __init__(
+        self, coordinator: Controlled, *, allowed_dir: str | os.PathLike[str], token: str | None = None
+    ) -> None:
         check_token(token)
         self._coordinator = coordinator
         self._allowed_dir = Path(os.path.abspath(allowed_dir))
@@ -129,9 +131,7 @@ class Endpoint:
         told = {name.lower(): value for name, value in headers.items()}
         plain, _, query = path.partition("?")
         plain = plain.rstrip("/")
-        refused = self._refused(told) or _misplaced(method, plain)
-        if refused is None and plain != "/profile_status":
-            refused = _unreadable(told, query, body)
+        refused = self._refused(told) or _misplaced(method, plain) or _unreadable(told, query, body)
         if refused is not None:
             return refused
         try:

@@ -16,15 +16,15 @@ class Expected:
     """Which files are to come.
 
     Args:
-        ranks: from how many workers, where nothing else is known of them.
-        tags: from exactly these workers, under names of our own.
+        ranks: from how many workers.
+        tags: from exactly these workers, under names of our own; where it is not given, of any.
         profilers: each worker has a file of each of them; at least one file where this is not given. Where it is
             empty no file is waited for, but an answer.
         profile_id: names of our own count for this profile alone.
         stages: each worker has a file of each of its profilers for each of these stages.
 
     Raises:
-        ValueError: neither or both of ``ranks`` and ``tags`` are given, or they are nobody.
+        ValueError: files are expected of nobody, or ``tags`` are not as many as ``ranks``.
     """
 
     ranks: int | None = None
@@ -34,10 +34,10 @@ class Expected:
     stages: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if (self.ranks is None) == (self.tags is None):
-            raise ValueError("say of whom files are expected: either how many ranks, or which tags")
         if self.count < 1:
-            raise ValueError("files are expected of nobody; give one rank at least")
+            raise ValueError("files are expected of nobody; give ranks, how many there are, or tags, one at least")
+        if self.ranks is not None and self.ranks != self.count:
+            raise ValueError(f"ranks={self.ranks}, and there are {self.count} tags; leave one of them out")
 
     @property
     def count(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_gputrace.control.verdict import RankVerdict, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_gputrace.control.arrivals import Arrival
     from pytest_gputrace.control.expected import Expected
@@ -43,28 +43,28 @@ class Part:
             return None if self.reply is None else self._verdict("ok")
         if self._unfinished() or self._lacking(expected):
             return None
-        flaws = [f"{_name(each)}: {each.flaw}" for each in self.files if each.flaw]
-        if flaws:
+        if flaws := self._flaws():
             return self._verdict("failed", "; ".join(flaws))
         return self._verdict("ok", "" if all(each.owner.told for each in self.files) else "nothing tells its rank")
 
     def overdue(self, expected: Expected, waited_s: float, changed_after_s: float) -> RankVerdict:
         """The verdict when time is up; files that changed after ``changed_after_s`` are still written to."""
-        unfinished = self._unfinished()
-        lacking = self._lacking(expected)
-        also = [f"there is {', '.join(lacking)}"] if lacking and self.files else []
-        also += [f"{_name(each)}: {each.flaw}" for each in self.files if each.flaw]
+        unfinished, lacking = self._unfinished(), self._lacking(expected)
+        flaws = self._flaws()
         growing = [each for each in unfinished if each.changed_s is not None and each.changed_s >= changed_after_s]
         if growing:
             names = ", ".join(map(_name, growing))
             message = f"after {waited_s:.3g} s it still wrote to {names}; give it more time"
-            return self._verdict("growing", "; ".join([message, *also]))
+            return self._verdict("growing", "; ".join([message, *lacking, *flaws]))
         if unfinished:
-            return self._verdict("truncated", "; ".join([*map(_cut, unfinished), *also]))
-        message = f"after {waited_s:.3g} s there is {', '.join(lacking) or 'no answer of it'}"
-        if self.reply is not None:
-            message = f"it answered that it stopped, and {message}"
-        return self._verdict("missing", "; ".join([message, *also[1:]] if lacking and self.files else [message, *also]))
+            return self._verdict("truncated", "; ".join([*map(_cut, unfinished), *lacking, *flaws]))
+        if lacking:
+            message = f"{' and '.join(lacking)} is there after {waited_s:.3g} s"
+            if self.reply is not None:
+                message = f"it answered that it stopped, and {message}"
+        else:
+            message = f"it did not answer in {waited_s:.3g} s"
+        return self._verdict("missing", "; ".join([message, *flaws]))
 
     def _verdict(self, verdict: Verdict, message: str = "", files: Sequence[Arrival] | None = None) -> RankVerdict:
         files = self.files if files is None else files
@@ -73,20 +73,21 @@ class Part:
     def _unfinished(self) -> list[Arrival]:
         return [each for each in self.files if not each.is_complete]
 
+    def _flaws(self) -> list[str]:
+        return [f"{_name(each)}: {shown(each.flaw)}" for each in self.files if each.flaw]
+
     def _lacking(self, expected: Expected) -> list[str]:
         """What of the expected is not there at all, neither whole nor in part."""
-        return list(self._absent(expected))
+        return [
+            f"no {f'{profiler} ' if profiler else ''}file of {f'its {stage}' if stage else 'it'}"
+            for profiler in ((None,) if expected.profilers is None else expected.profilers)
+            for stage in ((None,) if expected.stages is None else expected.stages)
+            if not any(_is_by(each, profiler, stage) for each in self.files)
+        ]
 
-    def _absent(self, expected: Expected) -> Iterator[str]:
-        for profiler in (None,) if expected.profilers is None else expected.profilers:
-            for stage in (None,) if expected.stages is None else expected.stages:
-                of_it = (
-                    each
-                    for each in self.files
-                    if profiler in (None, each.owner.profiler) and stage in (None, each.owner.stage)
-                )
-                if next(of_it, None) is None:
-                    yield f"no {f'{profiler} ' if profiler else ''}file of it{f' of {stage}' if stage else ''}"
+
+def _is_by(file: Arrival, profiler: str | None, stage: str | None) -> bool:
+    return profiler in (None, file.owner.profiler) and stage in (None, file.owner.stage)
 
 
 def _name(file: Arrival) -> str:

@@ -27,7 +27,9 @@ def foreign_page(host: str | None, origin: str | None, *, any_host: bool) -> str
         any_host: a token protects, so that any name will do.
     """
     if host is not None and not any_host and not is_loopback(_without_port(host)):
-        return "without a token only requests to localhost, 127.0.0.1 or [::1] are answered; set a token for other names"
+        return (
+            "without a token only requests to localhost, 127.0.0.1 or [::1] are answered; set a token for other names"
+        )
     if origin is not None and (host is None or origin.partition("://")[2].lower() != host.lower()):
         return "a page of another site asked; requests from other sites are not answered"
     return ""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_gputrace.naming import name_limit
 from pytest_gputrace.publish import PRIVATE_PREFIX, publish_written
 from pytest_gputrace.windownames import window_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Output"]
 

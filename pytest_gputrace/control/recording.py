@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_gputrace.control.activities.protocol import Kind, Recorder
+    from pytest_gputrace.control.reply import Reply
     from pytest_gputrace.control.request import ProfileRequest
 
 __all__ = ["Recording"]
@@ -31,7 +32,7 @@ class Recording:
     """What a session records.
 
     ``window`` says when; ``files`` are on disk, ``reasons`` tell what is lost; ``steps`` were recorded in the windows
-    that are closed. ``ended`` is set by who ends it.
+    that are closed. ``reply`` and ``ended`` are set by who ends it, the latter last.
     """
 
     def __init__(self, request: ProfileRequest, tag: str, kinds: Sequence[Kind]) -> None:
@@ -40,6 +41,7 @@ class Recording:
         self.files: list[Written] = []
         self.reasons: list[str] = []
         self.steps = 0
+        self.reply: Reply | None = None
         self.ended = threading.Event()
         self._windows = 0
         self._tag = tag

@@ -6,7 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_gputrace.control.collecting import Expected, collect
+from pytest_gputrace.control.collecting import collect
+from pytest_gputrace.control.expected import Expected
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import DEFAULT_ACTIVITIES
 from pytest_gputrace.control.snapshot import Snapshot
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.control.answer import Answer
     from pytest_gputrace.control.client import ProfileClient
-    from pytest_gputrace.control.collecting import Collection
+    from pytest_gputrace.control.expected import Collection
+    from pytest_gputrace.control.verdict import RankVerdict
 
 __all__ = ["RemoteProfile", "profilers_of"]
 
@@ -108,15 +110,15 @@ class RemoteProfile:
         if self._before is None or self.started is None:
             raise ControlError("nothing to collect: no profile was started here")
         told = () if self.stopped is None else self.stopped.ranks
+        whole = len(told) == expected_ranks
         expected = Expected(
-            ranks=expected_ranks,
-            tags=tuple(each.rank for each in told) if len(told) == expected_ranks else None,
+            ranks=None if whole else expected_ranks,
+            tags=tuple(each.rank for each in told) if whole else None,
             profilers=profilers_of(self._activities) if self.client.kind in _NAME_PROFILERS else None,
             profile_id=self.started.profile_id,
         )
-        failed = {each.rank: each.message for each in told if each.verdict == "failed"}
+        replies = {each.rank: _reply(each) for each in told}
         dead = {each.rank: each.message for each in told if each.verdict == "dead"}
-        replies = {tag: Reply(False, "failed", message, tag) for tag, message in failed.items()}
         return collect(
             self.folder,
             expected,
@@ -126,6 +128,12 @@ class RemoteProfile:
             deaths=lambda: dead,
             progress=progress,
         )
+
+
+def _reply(told: RankVerdict) -> Reply:
+    """What a worker said, as far as the engine's verdict on it tells; its files are looked at anew."""
+    failed = told.verdict == "failed"
+    return Reply(not failed, "failed" if failed else "stopped", told.message, told.rank)
 
 
 def profilers_of(activities: Iterable[str]) -> tuple[str, ...]:

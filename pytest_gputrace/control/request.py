@@ -125,23 +125,25 @@ class ProfileRequest:
             yield f"profile_id is {_short(self.profile_id)}; it is a text of 1 to {_LONGEST_ID} characters"
 
     def _wrong_words(self) -> Iterator[str]:
-        if not isinstance(self.activities, tuple):
-            yield f"activities is {self.activities!r}; it is a list of words"
+        activities: object = self.activities  # which may come from JSON
+        if not isinstance(activities, tuple):
+            yield f"activities is {activities!r}; it is a list of words"
         elif not self.activities:
             yield f"activities is empty; give some of {', '.join(ACTIVITIES)}"
         else:
             unknown = [word for word in self.activities if word not in ACTIVITIES]
             if unknown:
                 yield f"no activity is called {', '.join(map(_short, unknown))}; give some of {', '.join(ACTIVITIES)}"
-        if not isinstance(self.stages, tuple):
-            yield f"stages is {self.stages!r}; it is a list of words"
+        stages: object = self.stages
+        if not isinstance(stages, tuple):
+            yield f"stages is {stages!r}; it is a list of words"
             return
         if self.stages and not self.profile_by_stage:
             yield "stages are named, and profile_by_stage is not set"
         if len(self.stages) > _MOST_STAGES:
             yield f"{len(self.stages)} stages are named; {_MOST_STAGES} are the most"
         for word in self.stages:
-            if not isinstance(word, str) or not 0 < len(word) <= _LONGEST_STAGE:
+            if not 0 < len(word) <= _LONGEST_STAGE:
                 yield f"a stage is {_short(word)}; it is a text of 1 to {_LONGEST_STAGE} characters"
 
     def _wrong_numbers(self) -> Iterator[str]:

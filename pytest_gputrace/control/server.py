@@ -8,6 +8,7 @@ import io
 import ipaddress
 import socket
 import socketserver
+import sys
 import threading
 import time
 from http import HTTPStatus
@@ -27,6 +28,7 @@ _READ_S = 10.0
 """How long a client may take to send its request, and again to take the response."""
 _CLOSE_S = 10.0
 _MOST_CONNECTIONS = 64
+_DRAIN_S = 1.0
 _LONGEST_DRAIN = 1 << 20
 
 
@@ -94,19 +96,18 @@ class ControlServer:
         self._server.wait(deadline)
 
     def __enter__(self) -> Self:
+        """Serve in a thread of its own."""
         threading.Thread(target=self.serve_forever, name="gputrace-control", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Close."""
         self.close()
 
 
-class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-    block_on_close = False  # it would wait for ever; `wait` has a deadline
-
+class _Server(http.server.ThreadingHTTPServer):
     def __init__(self, endpoint: Endpoint, family: socket.AddressFamily, address: tuple[Any, ...]) -> None:
         self.address_family = family
         self.endpoint = endpoint
@@ -118,32 +119,44 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """Bind; without a look-up of our own name, which may take seconds."""
         socketserver.TCPServer.server_bind(self)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a connection in a thread; one too many is closed."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+    def server_close(self) -> None:
+        """Close the socket; without a wait for requests, `wait` has a deadline for that."""
+        socketserver.TCPServer.server_close(self)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """One connection, from its first byte to its last."""
-        thread = threading.current_thread()
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Handle a connection in a thread that `wait` knows from now on; one too many is closed."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        thread = threading.Thread(
+            target=self._in_thread, args=(request, client_address), name="gputrace-control-request", daemon=True
+        )
         self._at_work.add(thread)
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._at_work.discard(thread)
-            self._free.release()
+            thread.start()
+        except BaseException:
+            self._ended(thread)
+            raise
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news; anything else is a defect that must show."""
-        if not isinstance(sys.exception() if hasattr(sys, "exception") else sys.exc_info()[1], OSError):
+        if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
     def wait(self, deadline: float) -> None:
-        """Wait for the requests under way; one may be who closes us."""
+        """Wait for the requests under way, but for the one that closes us."""
         for thread in self._at_work - {threading.current_thread()}:
             thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _in_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            self.process_request_thread(request, client_address)
+        finally:
+            self._ended(threading.current_thread())
+
+    def _ended(self, thread: threading.Thread) -> None:
+        self._at_work.discard(thread)
+        self._free.release()
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -153,25 +166,108 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Read with one deadline for the whole request, however slowly its bytes come."""
         super().setup()
+        self.rfile.close()
         self.rfile = io.BufferedReader(_DeadlineReader(self.connection, time.monotonic() + _READ_S))
 
     def _serve(self) -> None:
-        length = self.headers.get("Content-Length", "0")
+        length = self.headers.get("Content-Length", "0").strip()
+        answer = self.server.endpoint.handle
         if "Transfer-Encoding" in self.headers:
-            self._send(refusal(411, "send the body with its Content-Length"))
+            self._refuse(411, "send the body with its Content-Length")
         elif not (length.isascii() and length.isdigit()):
-            self._send(refusal(400, "Content-Length is no number"))
+            self._refuse(400, "Content-Length is no number")
         elif int(length[:20]) > MOST_BYTES:
-            self._send(self.server.endpoint.handle(self.command, self.path, self._told(), b" " * (MOST_BYTES + 1)))
+            # The endpoint refuses it; blanks stand for what is not read.
+            self._send(answer(self.command, self.path, self._told(), bytes(MOST_BYTES + 1)))
+            self._drain()
         else:
             body = self.rfile.read(int(length))
-            if len(body) < int(length):
-                return  # who asked has gone
-            self._send(self.server.endpoint.handle(self.command, self.path, self._told(), body))
+            if len(body) == int(length):  # else who asked has gone
+                self._send(answer(self.command, self.path, self._told(), body))
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _serve  # noqa: N815  # their names are given
+    # The names are those that the base class looks for.
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _serve  # noqa: N815
 
     def handle_expect_100(self) -> bool:
-        """Let nobody send a body that will not be read."""
-        length = self.headers.get("Content-Length", "")
-        return bool(length.isdigit() and int(length[:20]) > MOST_BYTES) or super().handle_expect_100()
+        """Do not ask for a body that will not be read."""
+        length = self.headers.get("Content-Length", "").strip()
+        too_large = length.isascii() and length.isdigit() and int(length[:20]) > MOST_BYTES
+        return too_large or super().handle_expect_100()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse, in JSON, what the base class could not read; what that was is not repeated."""
+        self._refuse(code, HTTPStatus(code).phrase)
+
+    def version_string(self) -> str:
+        """What is told of us."""
+        return "gputrace"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class calls it so
+        """Say nothing: standard error belongs to the engine."""
+
+    def _told(self) -> dict[str, str]:
+        """The headers; one that came twice holds both, and is then none that anything is granted for."""
+        told: dict[str, str] = {}
+        for name, value in self.headers.items():
+            key = name.lower()
+            told[key] = f"{told[key]}, {value}" if key in told else value
+        return told
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._send(refusal(status, message))
+        self._drain()
+
+    def _send(self, response: Response) -> None:
+        self.close_connection = True
+        self.connection.settimeout(_READ_S)
+        self.send_response(response.status)
+        told = {**response.headers, "Content-Length": str(len(response.body)), "Connection": "close"}
+        for name, value in told.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+
+    def _drain(self) -> None:
+        """Take in some of what was not read: closing on it would reset the connection, and the response with it."""
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(_DRAIN_S)
+        left = _LONGEST_DRAIN
+        with contextlib.suppress(OSError):
+            while left > 0 and (data := self.connection.recv(1 << 16)):
+                left -= len(data)
+
+
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket until a deadline, which all reads share."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        super().__init__()
+        self._connection = connection
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request took too long to come")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """The address that is bound: told of it is whether others reach it, so nothing is looked up again later."""
+    if not 0 <= port <= 65535:
+        raise ControlError(f"port {port} is none; give 0 to 65535")
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise ControlError(f"no address is known for the host {host!r}: {error}") from error
+    family, _, _, _, address = min(found, key=lambda each: each[0] == socket.AF_INET6)
+    return family, address
+
+
+def _address(bound: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(bound[0])

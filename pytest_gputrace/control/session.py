@@ -12,10 +12,8 @@ profiler does, neither ``step`` nor any other method raises for it: the worker's
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import os
-import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -25,13 +23,14 @@ from pytest_gputrace.control.activities import refusals
 from pytest_gputrace.control.recording import Recording
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import ProfileRequest
+from pytest_gputrace.control.section import Section
 from pytest_gputrace.control.watch import Termination, Watchdog
 from pytest_gputrace.control.window import Close
 from pytest_gputrace.control.workertag import tag_of
 from pytest_gputrace.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -113,9 +112,15 @@ class Session:
         self._kinds = tuple(all_kinds() if kinds is None else kinds)
         self._barrier = barrier
         self._idle_s = idle_s
-        self._termination = Termination(self._close_for_the_end) if on_sigterm else None
         self._steps = 0
-        self._begin_anew()
+        self._recording: Recording | None = None
+        self._last: Reply | None = None
+        self._watchdog: Watchdog | None = None
+        self._stop_for = ""  # why a profile shall end that only another thread can end
+        self._finishing = self._in_step = False
+        self._end_s = self._last_step_s = 0.0
+        self._section = Section(self._forget)
+        self._termination = Termination(lambda: self._section.apart(self._end_by_signal)) if on_sigterm else None
         self._hold_sigterm()
         self._at_exit = functools.partial(_close, weakref.ref(self))  # a session that nobody has need not live on
         atexit.register(self._at_exit)
@@ -130,7 +135,7 @@ class Session:
             ``recording`` or ``armed``; ``refused`` with every reason, and nothing is changed; ``failed`` where a
             profiler could not start, and then none records.
         """
-        with self._section():
+        with self._section:
             try:
                 request = self._checked(request)
             except RequestError as error:
@@ -154,7 +159,7 @@ class Session:
             ``stopped``, or ``failed`` where anything is lost; the same again where it was stopped, or ended by itself,
             before. ``refused`` when there was none.
         """
-        with self._section():
+        with self._section:
             recording = self._recording
             if recording is None:
                 return self._last or self._reply("refused", _NONE, reasons=[_NONE])
@@ -166,15 +171,8 @@ class Session:
         number, self._steps = self._steps, self._steps + 1
         if self._recording is None or self._finishing:  # while files are written the worker works on
             return _UNRECORDED
-        with self._section():
-            recording = self._recording
-            if recording is None:
-                return _UNRECORDED
-            if self._stop_for:
-                self._finish(self._stop_for)
-                return _UNRECORDED
-            self._advance(recording, number, stage)
-            return _UNRECORDED if self._recording is None else Step(self)
+        with self._section:
+            return Step(self) if self._begin_step(number, stage) else _UNRECORDED
 
     def status(self) -> Reply:
         """What is going on; waits for nothing."""
@@ -185,7 +183,7 @@ class Session:
 
     def close(self) -> None:
         """End a profile that is under way, its files on disk, and let go of SIGTERM; harmless when repeated."""
-        with self._section():
+        with self._section:
             self._finish("the session was closed")
         if self._termination is not None:
             self._termination.release()
@@ -213,8 +211,14 @@ class Session:
             raise RequestError("; ".join(reasons), reasons=reasons)
         return request
 
-    def _advance(self, recording: Recording, number: int, stage: str | None) -> None:
-        """Do what the window says before a step."""
+    def _begin_step(self, number: int, stage: str | None) -> bool:
+        """Do what the window says before a step; whether a profile is under way then."""
+        recording = self._recording
+        if recording is None:
+            return False
+        if self._stop_for:
+            self._finish(self._stop_for)
+            return False
         self._last_step_s = time.monotonic()
         for action in recording.window.before_step(number, stage):
             if isinstance(action, Close):
@@ -222,13 +226,14 @@ class Session:
             elif not recording.open(action.stage):
                 recording.window.closed()
                 self._finish("a profiler could not start")
-                return
+                return False
         if recording.window.is_done:
             self._finish(_FULL)
+        return not recording.window.is_done
 
     def _end_step(self) -> None:
         self._in_step, self._last_step_s = False, time.monotonic()
-        with self._section():
+        with self._section:
             recording = self._recording
             if recording is not None and recording.window.is_full:
                 recording.window.closed()
@@ -250,7 +255,9 @@ class Session:
             recording.close()
         recording.finish(self._barrier)
         reasons = recording.reasons
-        self._last = self._reply("failed" if reasons else "stopped", recording.describe(why), recording, reasons)
+        self._last = recording.reply = self._reply(
+            "failed" if reasons else "stopped", recording.describe(why), recording, reasons
+        )
         if self._watchdog is not None:
             self._watchdog.end()
         self._recording, self._watchdog, self._stop_for, self._finishing = None, None, "", False
@@ -258,7 +265,7 @@ class Session:
 
     def _look(self, recording: Recording) -> float | None:
         """For the watchdog: close what is over."""
-        with self._section():
+        with self._section:
             if self._recording is not recording or self._stop_for:
                 return None
             if time.monotonic() >= self._end_s:
@@ -276,6 +283,10 @@ class Session:
     def _next_look_s(self, recording: Recording) -> float:
         return max(0.0, min(self._end_s - time.monotonic(), self._idle_in_s(recording)))
 
+    def _hold_sigterm(self) -> None:
+        if self._termination is not None:
+            self._termination.hold()
+
     def _state(self, recording: Recording) -> Reply:
         if recording.window.is_open:
             return self._reply("recording", f"records, {recording.describe_steps()} so far", recording)
@@ -289,66 +300,32 @@ class Session:
         files = () if recording is None else tuple(recording.files)
         return Reply(ok, status, message, self.tag, profile_id, self._steps, files, tuple(reasons))
 
-    # What follows is about sections, threads and processes.
+    # What follows is about threads and processes.
 
     def _result_of(self, recording: Recording) -> Reply:
         """The reply, once the thread that may has ended the profile."""
         if recording.ended.wait(_OWNER_S):
-            assert self._last is not None
-            return self._last
+            assert recording.reply is not None
+            return recording.reply
         what = (
             f"only the thread that started the profile can end it, and it made no step in {_OWNER_S:g} s; it records on"
         )
         return self._reply("failed", what, recording, [what])
 
-    @contextlib.contextmanager
-    def _section(self) -> Iterator[None]:
-        """One thread at a time; a SIGTERM that comes meanwhile waits for the end."""
-        if os.getpid() != self._pid:
-            self._begin_anew()
-        with self._lock:
-            outer, self._owner = self._owner, threading.get_ident()
+    def _end_by_signal(self) -> None:
+        if self._section.acquire(timeout_s=_SIGTERM_S):
             try:
-                yield
+                self._finish("SIGTERM came")
             finally:
-                self._owner = outer
-        if self._terminated and not outer and threading.current_thread() is threading.main_thread():
-            self._terminated = False
-            if self._termination is not None and self._close_for_the_end():
-                self._termination.go_on()
+                self._section.release()
+        if self._termination is not None:
+            self._termination.go_on()
 
-    def _begin_anew(self) -> None:
-        """Be idle; in a forked process, too, whose parent records on."""
-        self._pid = os.getpid()
-        self._lock = threading.RLock()
-        self._owner = 0
-        self._terminated = False
-        self._recording: Recording | None = None
-        self._last: Reply | None = None
-        self._watchdog: Watchdog | None = None
+    def _forget(self) -> None:
+        """Be idle; so is a forked process, whose parent records on."""
+        self._recording = self._last = self._watchdog = None
         self._stop_for = ""
         self._finishing = self._in_step = False
-        self._end_s = self._last_step_s = 0.0
-
-    def _hold_sigterm(self) -> None:
-        if self._termination is not None:
-            self._termination.hold()
-
-    def _close_for_the_end(self) -> bool:
-        """For SIGTERM: bring everything to disk; False in the middle of a section of this thread, which does it at its end."""
-        if self._owner == threading.get_ident():
-            self._terminated = True
-            return False
-        if os.getpid() != self._pid:
-            self._begin_anew()
-        lock = self._lock
-        if lock.acquire(timeout=_SIGTERM_S):
-            try:
-                with self._section():
-                    self._finish("SIGTERM came")
-            finally:
-                lock.release()
-        return True
 
 
 def _not_a_folder(path: str) -> str:

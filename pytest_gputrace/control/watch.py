@@ -33,13 +33,13 @@ class Watchdog:
 
 
 class Termination:
-    """SIGTERM, as long as it is ``held``: ``close`` is called first, then what would have happened without it happens.
+    """SIGTERM, as long as it is held: ``came`` is called, which calls ``go_on`` once everything is on disk.
 
     Only the main thread can take or give back a signal; in any other one nothing is done.
     """
 
-    def __init__(self, close: Callable[[], bool]) -> None:
-        self._close = close
+    def __init__(self, came: Callable[[], None]) -> None:
+        self._came = came
         self._previous: Any = None
 
     def hold(self) -> None:
@@ -65,9 +65,7 @@ class Termination:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _handle(self, number: int, frame: object) -> None:
-        # It may come in the middle of a start or a stop of this very thread, which then calls go_on at its end.
-        if self._close():
-            self.go_on()
+        self._came()
 
 
 def _in_main_thread() -> bool:

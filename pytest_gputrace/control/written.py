@@ -126,7 +126,7 @@ def _examined(events: int | None, problems: Sequence[Problem], lost: str = "") -
 
 
 def _placed(problem: Problem) -> str:
-    where = f" in {problem.where}" if problem.where else ""
+    where = f", {problem.where}" if problem.where else ""
     return f"{problem.message} (byte {problem.byte:,}{where})"
 
 

@@ -19,7 +19,6 @@ from pytest_gputrace.errors import EmptyCaptureError, ExportError, GputraceError
 from pytest_gputrace.export.encode import Chunk, encode
 from pytest_gputrace.export.garbage import collector_paused
 from pytest_gputrace.export.reading import ReadFrom, Reading, read
-from pytest_gputrace.export.session import STOLEN, was_stolen
 from pytest_gputrace.identity import identify
 from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
 from pytest_gputrace.naming import is_capture_name, legacy_name, name_limit, qualified_name

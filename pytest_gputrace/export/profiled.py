@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from pytest_gputrace import torchdoor
 from pytest_gputrace.errors import ExportError, GputraceError, SessionStolenError
-from pytest_gputrace.export import session
 from pytest_gputrace.export.exporter import ExportResult, export_events
 
 if TYPE_CHECKING:
@@ -80,9 +79,6 @@ class Profiled:
     one that was lost. A loss is logged as an error at once; reading ``result`` raises it.
     """
 
-    # torch has one session for the whole process: looking and starting must be one act.
-    _starting = threading.Lock()
-
     def __init__(
         self,
         *,
@@ -103,7 +99,7 @@ class Profiled:
         }
         self._strict = strict
         self._on_trace_ready = profile_options.pop("on_trace_ready", None)
-        module = session.profiler()
+        module = torchdoor.profiler()
         self.profiler: Any = module.profile(
             **{"record_shapes": True, **profile_options, "on_trace_ready": self._trace_ready}
         )
@@ -135,13 +131,13 @@ class Profiled:
     def step(self) -> None:
         """End a step, as ``torch.profiler.profile.step``."""
         if self._running:
-            with session.torchs_warnings():
+            with torchdoor.torchs_warnings():
                 self.profiler.step()
             self._note_start()
 
     def __enter__(self) -> Self:
-        with self._starting, session.torchs_warnings():
-            if session.someone_profiles():
+        with torchdoor.STARTING, torchdoor.torchs_warnings():
+            if torchdoor.someone_profiles():
                 # Starting now would take the other profiler's session away, and its export might kill the process.
                 self._lose(
                     SessionStolenError(
@@ -165,7 +161,7 @@ class Profiled:
         if self._running:
             self._running = False
             try:
-                with session.torchs_warnings():
+                with torchdoor.torchs_warnings():
                     self.profiler.stop()
             except Exception as stop_error:  # noqa: BLE001  # the profiled code's outcome comes first; ends in _lose
                 self._lose(self._failed("stopping", stop_error))
@@ -189,8 +185,8 @@ class Profiled:
         try:
             # Steps that went to the profiler itself were not seen, nor was a start in them.
             seen_all = getattr(profile, "step_num", 0) - self._seen_step <= 1
-            if session.was_stolen(profile, self._started_ns if seen_all else None):
-                raise SessionStolenError(f"{self._label}: {session.STOLEN}")
+            if torchdoor.was_stolen(profile, self._started_ns if seen_all else None):
+                raise SessionStolenError(f"{self._label}: {torchdoor.STOLEN}")
             self.results.append(export_events(profile, **self._export_options))
         except GputraceError as error:
             self._lose(error)
@@ -202,7 +198,7 @@ class Profiled:
     def _failed(self, doing: str, error: Exception) -> GputraceError:
         failure: GputraceError
         if "not running" in str(error):  # torch before 2.12, when another profiler has ended our session
-            failure = SessionStolenError(f"{self._label}: {session.STOLEN}")
+            failure = SessionStolenError(f"{self._label}: {torchdoor.STOLEN}")
         else:
             failure = ExportError(f"{self._label}: {doing} the profiler failed: {error!r}")
         failure.__cause__ = error

@@ -15,9 +15,11 @@ from pytest_gputrace.plugin.fixtures import (
     gputrace_check,
     gputrace_cluster,
     gputrace_dir,
+    gputrace_engine,
     gputrace_fake_profiler,
     gputrace_fault,
     gputrace_rank_dirs,
+    gputrace_server,
 )
 from pytest_gputrace.plugin.options import SETTINGS, Settings, add_options
 
@@ -30,9 +32,11 @@ __all__ = [
     "gputrace_check",
     "gputrace_cluster",
     "gputrace_dir",
+    "gputrace_engine",
     "gputrace_fake_profiler",
     "gputrace_fault",
     "gputrace_rank_dirs",
+    "gputrace_server",
     "pytest_addoption",
     "pytest_configure",
 ]

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from pytest_gputrace.plugin.checking import CheckFactory
     from pytest_gputrace.plugin.clusters import ClusterFactory
     from pytest_gputrace.plugin.contractrun import Hold
+    from pytest_gputrace.plugin.engines import EngineFactory
     from pytest_gputrace.plugin.evidence import Evidence
     from pytest_gputrace.plugin.profilers import FakeProfilerFactory
     from pytest_gputrace.plugin.rankdirs import RankDirsFactory
+    from pytest_gputrace.plugin.servers import ServerFactory
 
 __all__ = [
     "EVIDENCE",
     "gputrace_check",
     "gputrace_cluster",
     "gputrace_dir",
+    "gputrace_engine",
     "gputrace_fake_profiler",
     "gputrace_fault",
     "gputrace_rank_dirs",
+    "gputrace_server",
 ]
 
 EVIDENCE = pytest.StashKey["Evidence"]()
@@ -88,6 +92,24 @@ def gputrace_check(_gputrace_evidence: Evidence) -> CheckFactory:
     from pytest_gputrace.plugin.checking import CheckFactory
 
     return CheckFactory(_gputrace_evidence)
+
+
+@pytest.fixture
+def gputrace_engine(gputrace_dir: Path) -> Iterator[EngineFactory]:
+    """A factory of fake serving engines that end with the test: ``gputrace_engine(dp=1, tp=2, faults=[...])``."""
+    from pytest_gputrace.plugin.engines import EngineFactory
+
+    with contextlib.ExitStack() as end:
+        yield EngineFactory(gputrace_dir, end)
+
+
+@pytest.fixture
+def gputrace_server(request: pytest.FixtureRequest) -> Iterator[ServerFactory]:
+    """A factory of profiles of a serving engine: ``gputrace_server(url, kind="sglang", folder=folder)``."""
+    from pytest_gputrace.plugin.servers import ServerFactory
+
+    with contextlib.ExitStack() as end:
+        yield ServerFactory(lambda: request.getfixturevalue("gputrace_dir"), end)
 
 
 @pytest.fixture

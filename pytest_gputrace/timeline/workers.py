@@ -6,7 +6,7 @@ Works on what was told of the files; opens nothing. What cannot be told for sure
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -58,11 +58,16 @@ class Told:
 
 @dataclass(frozen=True, order=True)
 class Worker:
-    """One process of the job: by its global rank, or else by the local rank on a node; by neither where it is the only one."""
+    """One process of the job.
+
+    By its global rank, or else by the local rank on a node or the tag in the names of its files; by none of them where it is
+    the only one.
+    """
 
     rank: int = -1
     node: str = ""
     local_rank: int = -1
+    tag: str = ""
 
     @property
     def label(self) -> str:
@@ -71,7 +76,7 @@ class Worker:
             return f"rank {self.rank}"
         if self.local_rank >= 0:
             return f"local rank {self.local_rank}" + (f" on {self.node}" if self.node else "")
-        return ""
+        return self.tag
 
 
 class Assigned(NamedTuple):
@@ -86,7 +91,8 @@ def order(worker: Worker, format: Format, path: Path) -> tuple[Any, ...]:
     """What files are sorted by: the worker, what shows the host before what shows the GPU, the name."""
     first = _HOST_PROFILERS_FIRST
     which = first.index(format) if format in first else len(first)
-    return worker.rank, _natural(worker.node), worker.local_rank, which, _natural(path.name), str(path)
+    which_worker = worker.rank, _natural(worker.node), worker.local_rank, _natural(worker.tag)
+    return *which_worker, which, _natural(path.name), str(path)
 
 
 def _natural(text: str) -> list[Any]:
@@ -96,18 +102,21 @@ def _natural(text: str) -> list[Any]:
 
 def assign(files: Sequence[Told]) -> Assigned:
     """Whose each file is, from all of them together. Of a file for which there is a reason, the worker means nothing."""
-    ranks, reasons = [], []
-    for file in files:
-        rank, reason = _rank(file)
-        ranks.append(rank)
-        reasons += [reason] if reason else []
+    told = list(map(_rank, files))
+    by_tag = _by_tag(files, [rank for rank, _ in told])
+    for at, file in enumerate(files):
+        if by_tag.get(file.claim.tag) == Worker(tag=file.claim.tag):  # what it tells of a rank, others tell of theirs
+            told[at] = None, ""
+    ranks = [rank for rank, _ in told]
+    reasons = [reason for _, reason in told if reason]
     nodes = [file.claim.node for file in files]
     folders = [_rank_folder(file) for file in files]
     hosts = _hosts(files, folders)
     whose = _by_local_rank(files, ranks, folders, list(map(_clock, nodes, hosts)))
+    whose = [by_tag.get(file.claim.tag, worker) for file, worker in zip(files, whose, strict=True)]
     _join_others(files, whose)
     reasons += [_unknown(file) for file, worker in zip(files, whose, strict=True) if worker is None]
-    reasons += _several_at_once(files, whose)
+    reasons += list(_several_windows(files)) or _several_at_once(files, whose)
     reasons += _on_two_nodes(files, whose)
     clocks = map(_clock, _shared(whose, nodes), _shared(whose, hosts))
     return Assigned([worker or Worker() for worker in whose], list(clocks), reasons)
@@ -141,6 +150,21 @@ def _rank(file: Told) -> tuple[int | None, str]:
         told = f"the file itself says rank {inside}, its name or folder local rank {local}, which is never the greater"
         why = f"{told}; {_CONFIRM} --rank {inside} FILE"
     return rank, why and f"{file.path}: {why}"
+
+
+def _by_tag(files: Sequence[Told], ranks: Sequence[int | None]) -> dict[str, Worker]:
+    """The worker of each tag: the rank that a file of it tells. Where two tags tell the same, each by its tag.
+
+    A tag is of one process. Ranks of two may be equal: each engine of a service counts in a world of its own.
+    """
+    told: dict[str, set[int]] = defaultdict(set)
+    for file, rank in zip(files, ranks, strict=True):
+        if file.claim.tag:
+            told[file.claim.tag].update(() if rank is None else (rank,))
+    if any(count > 1 for count in Counter(rank for own in told.values() for rank in own).values()):
+        return {tag: Worker(tag=tag) for tag in told}
+    # A tag that tells two ranks decides nothing.
+    return {tag: Worker(*own) if own else Worker(tag=tag) for tag, own in told.items() if len(own) < 2}
 
 
 def _hosts(files: Sequence[Told], folders: Sequence[Path | None]) -> list[str]:
@@ -269,6 +293,15 @@ def _clashes(files: Sequence[Told]) -> Iterator[list[Told]]:
         numbers = {int(part["part"]) for part in parts if part}
         if len(alike) > 1 and (len(sessions) > 1 or len(numbers) < len(alike)):
             yield alike
+
+
+def _several_windows(files: Sequence[Told]) -> Iterator[str]:
+    """Two profiles, or two stages of one, are not of one time, also where they are of different profilers."""
+    windows = {file.claim.window: file.path for file in reversed(files) if file.claim.window}
+    if len(windows) > 1:
+        count = "two" if len(windows) == 2 else str(len(windows))
+        names = listed(sorted(windows.values()))
+        yield f"files of {count} recordings: {names}; merge one profile, and one stage of it, at a time"
 
 
 def _several_at_once(files: Sequence[Told], whose: _Whose) -> Iterator[str]:

@@ -83,7 +83,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a stolen session is exported",
-        "export/session.py",
+        "torchdoor.py",
         "return start == 0 or",
         "return start < 0 or",
         (EXPORTER + "test_a_stolen_session_is_said_before_anything_is_touched",),

@@ -30,10 +30,10 @@ _MODES = {
 _EVERY_MODE = tuple(dict.fromkeys(mode for modes in _MODES.values() for mode in modes))
 _HOOKS = ("triton", "none")
 
-_OURS = {field: f"GPUTRACE_PROTON_{field.upper()}" for field in ("data", "backend", "mode", "hook", "format")}
+_FIELDS = {"data": "DATA", "backend": "BACKEND", "mode": "MODE", "hook": "HOOK"}
+_OURS = {field: f"GPUTRACE_PROTON_{word}" for field, word in (_FIELDS | {"format": "FORMAT"}).items()}
 _TOKENSPEEDS = {
-    field: f"TOKENSPEED_KERNEL_PROFILE_{ending}"
-    for field, ending in zip(_OURS, ("DATA", "BACKEND", "MODE", "HOOK", "OUTPUT_FORMAT"), strict=True)
+    field: f"TOKENSPEED_KERNEL_PROFILE_{word}" for field, word in (_FIELDS | {"format": "OUTPUT_FORMAT"}).items()
 }
 _OWNER = "TOKENSPEED_KERNEL_PROFILE"
 
@@ -98,16 +98,12 @@ class _Told:
 
     def data_and_format(self) -> tuple[str, str]:
         """Both, always of a kind."""
-        ours = self._pair(_OURS, self._ours)
-        theirs = self._pair(_TOKENSPEEDS, self._tokenspeeds) if ours == (None, None) or ours[1] is None else (None, None)
-        if ours == (None, None):
-            data = theirs[0] or _data_of(theirs[1]) or "trace"
-        else:
-            data = ours[0] or _data_of(ours[1]) or "trace"
-        for form in (ours[1], theirs[1]):
-            if form is not None and _DATA_OF[form] == data:
-                return data, form
-        return data, _FORMATS[data][0]
+        data, form = self._pair(_OURS, self._ours)
+        if data is None and form is None:
+            data, form = self._pair(_TOKENSPEEDS, self._tokenspeeds)
+        data = data or ("trace" if form is None else _DATA_OF[form])
+        theirs = self._tokenspeeds.get("format", "").lower()
+        return data, form or (theirs if theirs in _FORMATS[data] else _FORMATS[data][0])
 
     def mode(self, backend: str | None, form: str) -> str | None:
         """The mode, one that flushes as it goes always with the format that the profile has."""
@@ -148,7 +144,3 @@ class _Told:
 def _values(environ: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     # An empty variable is one that is not set: TokenSpeed's own default for the format is an empty text.
     return {field: value for field, name in names.items() if (value := environ.get(name, "").strip())}
-
-
-def _data_of(form: str | None) -> str | None:
-    return None if form is None else _DATA_OF[form]

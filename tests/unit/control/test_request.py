@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gputrace.control.request import DEFAULT_STAGES, ProfileRequest, new_profile_id
 from pytest_gputrace.errors import RequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def reasons(**fields: Any) -> str:

@@ -17,7 +17,6 @@ import pytest
 from pytest_gputrace.control.request import ProfileRequest
 from pytest_gputrace.control.session import Session
 from pytest_gputrace.model import WorkerId
-
 from tests.unit.control.profilers import PretendKind
 
 if TYPE_CHECKING:

@@ -14,8 +14,10 @@ def recorded(window: Window, stages: list[str | None], *, first: int = 0) -> lis
     """Each step with whether it was recorded, and between them what was done."""
     told: list[str] = []
     for number, stage in enumerate(stages, first):
-        for action in window.before_step(number, stage):
-            told.append("close" if isinstance(action, Close) else f"open {action.stage or ''}".strip())
+        told.extend(
+            "close" if isinstance(action, Close) else f"open {action.stage or ''}".strip()
+            for action in window.before_step(number, stage)
+        )
         told.append(f"{number}{'*' if window.is_open else ''}")
     return told
 

@@ -1,4 +1,4 @@
-"""The one door to torch for the exporter: its profiler, and whether a session is still ours.
+"""The one door to torch: its profiler, whether a session is still ours, whether it has a GPU.
 
 torch is imported inside the functions that need it, never when this module is.
 """
@@ -6,6 +6,7 @@ torch is imported inside the functions that need it, never when this module is.
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,20 @@ from pytest_gputrace.errors import MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STOLEN", "profiler", "someone_profiles", "torchs_warnings", "was_stolen"]
+__all__ = [
+    "STARTING",
+    "STOLEN",
+    "all_threads",
+    "installed_torch",
+    "missing_gpu",
+    "profiler",
+    "someone_profiles",
+    "torchs_warnings",
+    "was_stolen",
+]
+
+STARTING = threading.Lock()
+"""torch has one session for the whole process: looking whether there is one and starting it must be one act."""
 
 # Kineto's clock was seen 0.1 to 9 ms behind the system's at a start, never ahead (torch 2.4, 2.13, 2.14).
 _CLOCK_SLACK_NS = 1_000_000
@@ -25,21 +39,60 @@ STOLEN = (
 )
 
 
+def installed_torch() -> Any:
+    """The package, as it is when asked.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        import torch.profiler
+    except ImportError as error:
+        raise MissingDependencyError(
+            "this records with torch, and torch is not installed; install your GPU's build of torch, or "
+            "`pip install pytest-gputrace[torch]` where any build will do",
+            package="torch",
+        ) from error
+    return torch
+
+
 def profiler() -> Any:
     """``torch.profiler``, as it is when asked: a test may have put a fake ``profile`` into it.
 
     Raises:
         MissingDependencyError: torch is not installed.
     """
+    return installed_torch().profiler
+
+
+def missing_gpu() -> str:
+    """Why torch has no GPU in this process, and what to do; empty where it has one.
+
+    Raises:
+        MissingDependencyError: torch is not installed.
+    """
+    torch = installed_torch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of an old driver, and then says that there is no GPU
+        if torch.cuda.is_available():
+            return ""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f"torch {torch.__version__} is built for the CPU alone; install the build for your GPU"
+    return (
+        f"torch {torch.__version__} sees no GPU (torch.cuda.is_available() is False); see that the driver works, and "
+        "that CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and the container hide none"
+    )
+
+
+def all_threads() -> Any:
+    """The ``experimental_config`` whose profile records every thread and may be stopped by any; None on an older torch.
+
+    Without it a profile that is stopped by another thread than its own is lost, on torch 2.13 without a word.
+    """
     try:
-        import torch.profiler
-    except ImportError as error:
-        raise MissingDependencyError(
-            "profiled() records with torch.profiler, and torch is not installed; install your GPU's build of torch, or "
-            "`pip install pytest-gputrace[torch]` where any build will do",
-            package="torch",
-        ) from error
-    return torch.profiler
+        return installed_torch()._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    except (AttributeError, TypeError):
+        return None
 
 
 def someone_profiles() -> bool:
