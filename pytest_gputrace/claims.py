@@ -104,9 +104,9 @@ def claim(path: Path) -> Claim:
         pass
     else:
         which = _window(window)
-        told = node if window.node is None else str(window.node)
+        node = node if window.node is None else str(window.node)
         group = f"{base}/{which}"
-        return Claim(window.rank, local_rank, told, group, window.attempt, tag=window.tag, window=which)
+        return Claim(window.rank, local_rank, node, group, window.attempt, tag=window.tag, window=which)
     if is_legacy_name(path.name):
         match = _LEGACY_RANK.search(path.name)
         told = local_rank if match is None else int(match["rank"])

@@ -131,7 +131,7 @@ class Endpoint:
         told = {name.lower(): value for name, value in headers.items()}
         plain, _, query = path.partition("?")
         plain = plain.rstrip("/")
-        refused = self._refused(told) or _misplaced(method, plain) or _unreadable(told, query, body)
+        refused = self._refused(told) or _misplaced(method, plain) or _unreadable(method, told, query, body)
         if refused is not None:
             return refused
         try:
@@ -140,7 +140,7 @@ class Endpoint:
             return refusal(403, str(error), error.reasons)
         except RequestError as error:
             return refusal(400, str(error), error.reasons)
-        except Exception as error:  # the border of the process: whoever asked must hear of it
+        except Exception as error:  # noqa: BLE001  # a process border: who asked must hear of it
             return _respond(500, Answer(False, "failed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON]))
 
     def _done(self, path: str, body: bytes) -> Response:
@@ -182,9 +182,9 @@ def _misplaced(method: str, path: str) -> Response | None:
     return None
 
 
-def _unreadable(headers: Mapping[str, str], query: str, body: bytes) -> Response | None:
+def _unreadable(method: str, headers: Mapping[str, str], query: str, body: bytes) -> Response | None:
     """The response to a request whose fields are not where they are read."""
-    if query:
+    if query and method == "POST":
         return refusal(400, "nothing is read from the query of a URL; send a JSON object as the body")
     if len(body) > MOST_BYTES:
         return refusal(413, f"the body has more than {MOST_BYTES} bytes")

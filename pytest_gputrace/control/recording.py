@@ -84,17 +84,21 @@ class Recording:
         steps, stage = self.window.steps, self.window.stage
         self.steps += steps
         stopped = [recorder for recorder in reversed(recorders) if self._stop(recorder)]
+        interrupt: BaseException | None = None
         for recorder in reversed(stopped):
             try:
                 saved = recorder.save()
-            except Exception as error:  # noqa: BLE001  # as above
+            except BaseException as error:  # noqa: BLE001  # as above; a Ctrl-C, too, costs one file and not the others
                 self._lose(f"{_name(recorder)}{_of(stage)} is lost: {_told(error)}")
+                interrupt = interrupt or (None if isinstance(error, Exception) else error)
                 continue
             for each in saved:
                 size = each.path.stat().st_size
                 self.files.append(Written(str(each.path), recorder.profiler, stage, steps, size, each.events))
                 if each.problem:
                     self._lose(f"{each.path}: {each.problem}")
+        if interrupt is not None:
+            raise interrupt
 
     def finish(self, barrier: Callable[[], object] | None) -> None:
         """Once all windows are closed: wait for the others, and say so where nothing was recorded."""
@@ -161,6 +165,6 @@ def _of(stage: str | None) -> str:
     return f" of {stage}" if stage else ""
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     # Our own errors are sentences; of another one the kind is half of what it says.
     return str(error) if isinstance(error, GputraceError) else f"{type(error).__name__}: {error}"

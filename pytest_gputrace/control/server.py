@@ -33,12 +33,14 @@ _LONGEST_DRAIN = 1 << 20
 
 
 class ControlServer:
-    """A server for one endpoint, bound at once. ::
+    """A server for one endpoint, bound at once.
+
+    ::
 
         with ControlServer(Endpoint(coordinator, allowed_dir="/data/profiles")) as server:
             print(server.url)
 
-    serves in a thread of its own until the block ends; an engine that has a thread for it calls ``serve_forever`` there,
+    In the block it serves, in a thread of its own; an engine that has a thread for it calls ``serve_forever`` there,
     and ``close`` from anywhere. A stop that is under way goes on when the server is closed.
 
     Args:
@@ -113,7 +115,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self.endpoint = endpoint
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._at_work: set[threading.Thread] = set()
-        super().__init__(address, _Handler)  # type: ignore[arg-type]  # IPv6 has addresses of four parts
+        super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
         """Bind; without a look-up of our own name, which may take seconds."""
@@ -202,7 +204,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """What is told of us."""
         return "gputrace"
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class calls it so
+    def log_message(self, format: str, *args: Any) -> None:  # the base class calls it so
         """Say nothing: standard error belongs to the engine."""
 
     def _told(self) -> dict[str, str]:

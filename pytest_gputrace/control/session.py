@@ -250,18 +250,19 @@ class Session:
             self._stop_for = why
             return
         self._finishing = True
-        if recording.window.is_open:
-            recording.window.closed()
-            recording.close()
-        recording.finish(self._barrier)
-        reasons = recording.reasons
-        self._last = recording.reply = self._reply(
-            "failed" if reasons else "stopped", recording.describe(why), recording, reasons
-        )
-        if self._watchdog is not None:
-            self._watchdog.end()
-        self._recording, self._watchdog, self._stop_for, self._finishing = None, None, "", False
-        recording.ended.set()
+        try:
+            if recording.window.is_open:
+                recording.window.closed()
+                recording.close()
+            recording.finish(self._barrier)
+        finally:  # a Ctrl-C must not leave a profile that can neither go on nor end
+            status: Status = "failed" if recording.reasons else "stopped"
+            reply = self._reply(status, recording.describe(why), recording, recording.reasons)
+            if self._watchdog is not None:
+                self._watchdog.end()
+            self._recording, self._watchdog, self._stop_for, self._finishing = None, None, "", False
+            self._last = recording.reply = reply
+            recording.ended.set()
 
     def _look(self, recording: Recording) -> float | None:
         """For the watchdog: close what is over."""

@@ -153,18 +153,20 @@ def _rank(file: Told) -> tuple[int | None, str]:
 
 
 def _by_tag(files: Sequence[Told], ranks: Sequence[int | None]) -> dict[str, Worker]:
-    """The worker of each tag: the rank that a file of it tells. Where two tags tell the same, each by its tag.
+    """The worker of each tag: by the rank that its files tell, or by the tag where they tell none.
 
-    A tag is of one process. Ranks of two may be equal: each engine of a service counts in a world of its own.
+    A tag is of one process. Where those of two tell the same rank, and coordinates say that they are two, each is known by
+    its tag: the engines of a service each count in a world of their own.
     """
     told: dict[str, set[int]] = defaultdict(set)
     for file, rank in zip(files, ranks, strict=True):
         if file.claim.tag:
             told[file.claim.tag].update(() if rank is None else (rank,))
-    if any(count > 1 for count in Counter(rank for own in told.values() for rank in own).values()):
+    times = Counter(rank for own in told.values() for rank in own)
+    if any(count > 1 for count in times.values()) and all(tag[0].isupper() for tag in told):
         return {tag: Worker(tag=tag) for tag in told}
-    # A tag that tells two ranks decides nothing.
-    return {tag: Worker(*own) if own else Worker(tag=tag) for tag, own in told.items() if len(own) < 2}
+    known = {tag: _only(own) for tag, own in told.items() if len(own) < 2}  # two ranks decide nothing
+    return {tag: Worker(tag=tag) if rank is None else Worker(rank) for tag, rank in known.items()}
 
 
 def _hosts(files: Sequence[Told], folders: Sequence[Path | None]) -> list[str]:

@@ -115,7 +115,9 @@ class ProtonDoor:
             options = {} if mode is None else {"mode": mode}  # Triton 3.4 has no mode
             session = self._package.start(name, data=data, backend=backend, hook=hook, **options)
             if session is None:
-                raise ActivityError("Proton is disabled in this process (triton.knobs.proton.disable)", activity="PROTON")
+                raise ActivityError(
+                    "Proton is disabled in this process (triton.knobs.proton.disable)", activity="PROTON"
+                )
             return int(session)
         vendor = gpu()
         backend = backend or _LIBRARY_BACKENDS[vendor]
@@ -162,9 +164,7 @@ def active() -> str:
     for home in _HOMES:
         flags = _flags(home)
         if getattr(flags, "command_line", False):
-            return (
-                "this program runs under the proton command, which owns the Proton session of the process; run it without"
-            )
+            return "this program runs under the proton command, which owns the Proton session of the process; run it without"
         library = _library_of(home)
         if getattr(flags, "profiling_on", False) and not hasattr(library, "get_context_depth"):
             return f"a Proton session of somebody else is active (started through {home}.profiler); finalize it first"
@@ -267,7 +267,7 @@ def _live(library: Any) -> set[int]:
     if depth is None:
         return found
     for session in range(_highest.get(library, 0) + _SESSIONS_AHEAD):
-        with contextlib.suppress(IndexError):
+        with contextlib.suppress(IndexError, RuntimeError):
             depth(session)
             found.add(session)
     return found - _broken.get(library, set())

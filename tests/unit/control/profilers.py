@@ -58,6 +58,8 @@ class PretendRecorder:
     def save(self) -> list[Saved]:
         self.kind.saving.set()
         assert self.kind.may_save.wait(20)
+        if self.kind.fails == "Ctrl-C":
+            raise KeyboardInterrupt
         self._do("save")
         private = self.setup.output.private(".json")
         private.write_text(TEXT)

@@ -201,6 +201,20 @@ class TestFailures:
         assert f"torch cannot {when}" in reply.message
         assert names(tmp_path) == ["p-DP1-TP2-node=n0-rank5.viztracer.json"]
 
+    def test_an_interrupt_costs_one_file_and_leaves_the_session_usable(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        interrupted = PretendKind("CPU", profiler="torch", fails="Ctrl-C")
+        session = made(interrupted, PretendKind("VIZTRACER"))
+        session.start(asked(tmp_path, activities=("CPU", "VIZTRACER")))
+        with pytest.raises(KeyboardInterrupt):
+            session.stop()
+        reply = session.stop()
+        assert (reply.reasons, len(reply.files)) == (("the torch file is lost: KeyboardInterrupt: ",), 1)
+        interrupted.fails = ""
+        assert session.start(asked(tmp_path, activities=("CPU",))).ok
+        assert session.stop().ok
+
     def test_one_that_cannot_start_at_its_step_raises_nothing(
         self, made: Callable[..., Session], tmp_path: Path
     ) -> None:
