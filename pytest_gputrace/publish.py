@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.errors import PublishError
+from pytest_gputrace.errors import NamingError, PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -260,7 +260,7 @@ def publish_written(private: Path, folder: Path, name_of: Callable[[int], str]) 
         finally:
             os.close(fd)
         _sync_folder(folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NamingError) as error:
         raise PublishError(f"cannot publish {_shown(private)} as {_shown(target)}: {error}", path=target) from error
     return path
 

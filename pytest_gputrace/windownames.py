@@ -60,7 +60,9 @@ _COORDINATE = rf"(?!RANK[0-9])[A-Z]{{1,8}}{_NUMBER}"
 _NODE = rf"node=(?:[a-z0-9._-]*{_DIGEST}|[a-z0-9._-]+?)"
 _RANK = rf"rank{_NUMBER}"
 _TAG = rf"(?:{_COORDINATE}(?:-{_COORDINATE})*(?:-{_NODE})?(?:-{_RANK})?|{_NODE}(?:-{_RANK})?|{_RANK})"
-_PARTS = re.compile(rf"(?P<coordinates>(?:{_COORDINATE}-?)*)(?:(?P<node>{_NODE})-?)?(?P<rank>{_RANK})?")
+_PARTS = re.compile(
+    rf"(?P<coordinates>(?:{_COORDINATE}(?:-|\Z))*)(?:(?P<node>{_NODE})(?:-(?=rank)|\Z))?(?P<rank>{_RANK})?"
+)
 _PLAIN_STAGE = r"(?![A-Z]{1,8}[0-9]+(?![A-Z0-9_]))[A-Z][A-Z0-9_]*(?![A-Z0-9_~])"
 _STAGE = rf"{_PLAIN_STAGE}|[A-Z][A-Z0-9_]*{_DIGEST}"
 _NAME = re.compile(
@@ -102,12 +104,7 @@ def worker_tag(
     Raises:
         NamingError: nothing is known, or a coordinate or the rank is none.
     """
-    parts = [f"{name}{_whole(number, name)}" for name, number in (coordinates or {}).items()]
-    for part in parts:
-        if not re.fullmatch(_COORDINATE, part):
-            raise NamingError(
-                f"{part!r} is no coordinate of a worker; expected 1 to 8 letters A-Z other than RANK, such as TP, and a number"
-            )
+    parts = [_coordinate(name, number) for name, number in (coordinates or {}).items()]
     if node is not None:
         parts.append(f"node={_node_field(node)}")
     if rank is not None:
@@ -226,6 +223,15 @@ def _around_node(tag: str) -> tuple[str, str | None, str]:
     return f"{before}node=", node, rest.removeprefix(node)
 
 
+def _coordinate(name: str, number: int) -> str:
+    part = f"{name}{_whole(number, name)}"
+    if not re.fullmatch(r"[A-Z]+", name) or not re.fullmatch(_COORDINATE, part):
+        raise NamingError(
+            f"{part!r} is no coordinate of a worker; expected 1 to 8 letters A-Z other than RANK, such as TP, and a number"
+        )
+    return part
+
+
 def _node_field(node: str) -> str:
     field = encode_field(node, limit=_NODE_MAX)
     # Without a head: that of a short text would be the text.
@@ -249,6 +255,6 @@ def _field(encoded: str) -> Field:
 
 
 def _whole(number: object, name: str) -> int:
-    if type(number) is not int or number < 0:
+    if type(number) is not int or not 0 <= number < 10**18:
         raise NamingError(f"{name} is {number!r}; expected a whole number from 0")
     return number

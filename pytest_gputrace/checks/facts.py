@@ -33,15 +33,16 @@ _MOST_COLLECTIVES = 2000
 
 @dataclass(frozen=True, order=True)
 class Worker:
-    """Who wrote a file: the global rank, or else the local rank on a node."""
+    """Who wrote a file: the global rank, or else the local rank on a node, or the coordinates that a session's names tell."""
 
     rank: int = -1
     node: str = ""
     local_rank: int = -1
+    tag: str = ""
 
     def __str__(self) -> str:
-        if self.rank >= 0:
-            return f"rank {self.rank}"
+        if self.rank >= 0 or self.tag:
+            return self.tag or f"rank {self.rank}"
         return f"local rank {self.local_rank}" + (f" on {self.node}" if self.node else "")
 
 
@@ -99,7 +100,12 @@ def gather(view: View, claim: Claim, path: str) -> FileFacts:
 
 
 def worker_of(claim: Claim, told: int | None) -> Worker | None:
-    """Who wrote a file, by what it tells itself, else by its name and folders."""
+    """Who wrote a file, by what it tells itself, else by its name and folders.
+
+    A session knows its worker; what torch tells inside may be the rank in a smaller world, one of several in a job.
+    """
+    if claim.tag:
+        return Worker(tag=claim.tag) if claim.rank is None else Worker(claim.rank)
     rank = told if told is not None and told >= 0 else claim.rank
     if rank is not None:
         return Worker(rank)

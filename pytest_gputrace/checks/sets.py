@@ -72,7 +72,7 @@ def _is_whole(group: list[FileFacts], expected: int) -> bool:
 def _missing_in(window: list[FileFacts], expected: int, severity: Severity | None) -> Iterator[Hit]:
     there = {file.worker for file in window if file.worker is not None}
     ranks = {worker.rank for worker in there if worker.rank >= 0}
-    if len(ranks) < len(there):  # of some only the local rank is known
+    if len(ranks) < len(there):  # of some only the local rank, or the coordinates, are known
         if len(there) < expected:
             what = f"{len(there)} of {expected} ranks have a file: {first(sorted(there))}"
             yield Hit(f"{_called(window)}: {what}", severity=severity)
@@ -149,6 +149,9 @@ def rank_disagrees(files: Sequence[FileFacts], settings: Settings) -> Looked:
         if inside is None or (claim.rank is None and claim.local_rank is None):
             continue
         looked.at += 1
+        is_smaller_world = bool(claim.tag) and claim.rank is not None and claim.rank >= (file.world_size or inside + 1)
+        if is_smaller_world:  # of several in one job, as engines that serve one model side by side
+            continue
         if claim.rank is not None and claim.rank != inside:
             what = f"the file says rank {inside}, its name or folder rank {claim.rank}"
         elif claim.local_rank is not None and inside < claim.local_rank:

@@ -6,16 +6,16 @@ import contextlib
 import glob
 import os
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.cli.progress import ProgressLine
-from pytest_gputrace.errors import MergeError
+from pytest_gputrace.errors import MergeError, NamingError
 from pytest_gputrace.model import Severity
 from pytest_gputrace.report.wording import count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_gputrace.checks.outcome import Report
 
@@ -26,8 +26,11 @@ _EXPLAINED = 8
 _OUT = "timeline.json.gz"
 
 
-def checked(files: Sequence[str], expect_ranks: int) -> tuple[bool, list[str]]:
-    """Hold the traces among ``files`` to every rule; whether no error was found, and lines for people."""
+def checked(files: Sequence[str], expect_ranks: int | None) -> tuple[bool, list[str]]:
+    """Hold the traces among ``files`` to every rule; whether no error was found, and lines for people.
+
+    ``expect_ranks`` counts where the files tell that their ranks are 0 to that; an engine may have others.
+    """
     from pytest_gputrace.checks.check import check
     from pytest_gputrace.claims import claim
     from pytest_gputrace.traces.search import SUFFIXES
@@ -35,9 +38,10 @@ def checked(files: Sequence[str], expect_ranks: int) -> tuple[bool, list[str]]:
     traces = [path for path in files if path.endswith(SUFFIXES)]
     if not traces:
         return True, []
-    ranks_told = all(claim(path).rank is not None for path in traces)
+    ranks = {claim(Path(path)).rank for path in traces}
+    expected = expect_ranks if ranks == set(range(expect_ranks or 0)) else None
     with contextlib.closing(ProgressLine()) as line:
-        report = check(traces, expect_ranks=expect_ranks if ranks_told else None, progress=line.show)
+        report = check(traces, expect_ranks=expected, progress=line.show)
     return not report.count(Severity.ERROR), list(_findings(report))
 
 
@@ -85,15 +89,29 @@ def merged(files: Sequence[str], out: Path, *, whole: bool) -> tuple[bool, list[
     return True, [f"merge: {as_text(result).splitlines()[0]}"]
 
 
-def next_commands(files: Sequence[str], folder: Path, out: Path | None) -> list[str]:
+def next_commands(files: Sequence[str], folder: Path, timeline: Path | None) -> list[str]:
     """What one would do next, to be copied."""
     which = _shell_words(files, folder)
-    lines = [f"next: gputrace show {which}"]
-    if out is None:
-        lines.append(f"      gputrace merge {which} -o {_OUT}")
+    commands = [f"gputrace show {which}"]
+    if timeline is not None:
+        commands.append(f"open {shlex.quote(str(timeline))} in https://ui.perfetto.dev")
+    elif len(stages := _stages(files)) > 1:
+        begin = shlex.quote(_begin(files))
+        commands += [f"gputrace merge {begin}*-{stage}.* -o {stage.lower()}.json.gz" for stage in stages]
     else:
-        lines.append(f"      open {shlex.quote(str(out))} in https://ui.perfetto.dev")
-    return lines
+        commands.append(f"gputrace merge {which} -o {_OUT}")
+    return [f"{'' if number else 'next:':5} {command}" for number, command in enumerate(commands)]
+
+
+def _stages(files: Sequence[str]) -> list[str]:
+    """The stages that names of our own tell."""
+    from pytest_gputrace.windownames import parse_window_name
+
+    found = set()
+    for path in files:
+        with contextlib.suppress(NamingError):
+            found.add(parse_window_name(os.path.basename(path)).stage)
+    return sorted(filter(None, found))
 
 
 def _shell_words(files: Sequence[str], folder: Path) -> str:
@@ -102,7 +120,11 @@ def _shell_words(files: Sequence[str], folder: Path) -> str:
 
     if set(Snapshot.of(folder).files) <= set(files):
         return shlex.quote(str(folder))
-    begin = os.path.commonprefix(files)
+    begin = _begin(files)
     if os.path.basename(begin) and set(glob.glob(f"{glob.escape(begin)}*")) == set(files):
         return f"{shlex.quote(begin)}*"
     return " ".join(map(shlex.quote, files)) if len(files) <= _SHOWN else shlex.quote(str(folder))
+
+
+def _begin(paths: Sequence[str]) -> str:
+    return os.path.commonprefix(paths)  # noqa: RUF071  # names begin alike: in characters is what is meant

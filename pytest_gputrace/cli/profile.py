@@ -74,7 +74,9 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
     profile = parser.add_argument_group("the profile; what is left out is left to the engine")
-    profile.add_argument("--activities", type=_words, metavar="A,B", help="CPU, GPU, MEM, CUDA_PROFILER, PROTON, VIZTRACER")
+    profile.add_argument(
+        "--activities", type=_words, metavar="A,B", help="CPU, GPU, MEM, CUDA_PROFILER, PROTON, VIZTRACER"
+    )
     profile.add_argument("--num-steps", type=count, metavar="N", help="record N steps (default: until COMMAND is over)")
     profile.add_argument("--start-step", type=_number, metavar="N", help="begin with the engine's step N")
     profile.add_argument("--by-stage", action="store_true", help="prefill and decode each in a file of its own")
@@ -135,15 +137,17 @@ def _remote(options: argparse.Namespace, fields: dict[str, Any]) -> RemoteProfil
         GputraceError: it cannot be meant so.
     """
     from pytest_gputrace.control.client import ProfileClient
-    from pytest_gputrace.control.remote import RemoteProfile, profilers_of
+    from pytest_gputrace.control.remote import RemoteProfile
 
     folder: Path = options.dir
     if os.path.lexists(folder) and not folder.is_dir():
         raise RequestError(f"--dir {folder} is no folder")
     if options.merge is not None:
+        if options.by_stage and len(options.stages or "12") > 1:
+            raise RequestError(
+                "--merge takes the files of one stage; merge each by gputrace merge, or name one by --stages"
+            )
         refuse_timeline(options.merge, (), force=False)
-    if options.activities and not profilers_of(options.activities):
-        raise RequestError(f"{', '.join(options.activities)} writes no file that could be collected; add another activity")
     client = ProfileClient(options.url, kind=options.kind, token=_token(options.token_file), timeout_s=options.timeout)
     remote = RemoteProfile(client, folder)
     remote.refuse(fields)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["ProfiledRun", "tell"]
 
 _FAILED = 3
+_NAMED = 8
+_LONGEST = 200
 
 
 class ProfiledRun:
@@ -47,6 +50,7 @@ class ProfiledRun:
         self.load: LoadResult | None = None
         self._remote, self._command, self._fields = remote, command, fields
         self._expect_ranks, self._merge, self._timeout_s = expect_ranks, merge, timeout_s
+        self._judged = False
 
     def run(self) -> int:
         """Do all of it; returns the exit code."""
@@ -55,7 +59,8 @@ class ProfiledRun:
                 self._record(signals)
                 self._gather()
             except Ended:
-                self.problems.append("not waited for to its end")
+                with contextlib.suppress(Ended):
+                    self._give_up()
         tell(f"profile: failed: {'; '.join(self.problems)}" if self.problems else "profile: ok")
         if signals.code is not None:
             return signals.code
@@ -78,66 +83,93 @@ class ProfiledRun:
         except ControlError as error:
             why = str(error)
         if why:
-            self.problems.append(f"not started: {_lines(why)}")
-            tell(f"profile: {self.problems[0]}", "the load runs all the same")
+            tell(f"profile: not started: {_lines(why)}", "the load runs all the same")
+            self.problems.append(f"not started: {_short(why)}")
             return
-        what = " ".join(filter(None, [answer.profile_id, ",".join(self._fields.get("activities", ()))]))
-        tell(f"profile: {what or 'started'}, {client.kind} at {_place(client.url)}, files in {remote.folder}")
+        activities = ",".join(self._fields.get("activities", ()))
+        what = " of ".join(filter(None, [answer.profile_id, activities]))
+        tell(f"profile: {what or 'started'}; {client.kind} at {_place(client.url)}, files in {remote.folder}")
 
     def _stop(self) -> None:
         try:
             answer = self._remote.stop()
-            why = "" if answer.ok else answer.describe()
-            answered = True
+            # Verdicts on ranks come with their files.
+            why = "" if answer.ok or answer.ranks else answer.describe()
         except ControlError as error:
-            why, answered = str(error), self._remote.client.answered(error)
-        # Of a window that closed by itself engines say that nothing runs; then the files alone decide.
-        closed = answered and self._fields.get("num_steps") is not None
-        if why and not closed:
-            self.problems.append(f"not stopped as it should: {_lines(why)}")
-            tell(f"profile: {self.problems[-1]}")
+            why = str(error)
+        if why:
+            tell(f"profile: not stopped as it should: {_lines(why)}")
+            self.problems.append(f"not stopped as it should: {_short(why)}")
 
     def _gather(self) -> None:
         if self._remote.started is None:
             return
-        collection = self._collected()
+        with contextlib.closing(WaitingLine()) as line:
+            collection = self._remote.collect(self._expect_ranks, timeout_s=self._timeout_s, progress=line.tell)
+        self._judge(collection)
+        files = list(collection.files)
+        if files:
+            is_merged = self._look_at(files, whole=collection.ok)
+            tell(*next_commands(files, self._remote.folder, self._merge if is_merged else None))
+
+    def _give_up(self) -> None:
+        """A signal ended the wait: what is there at this moment is told."""
+        if self.load is None:
+            tell("load: not run")
+        self.problems.append("not waited for to its end")
+        if self._remote.started is not None and not self._judged:
+            self._judge(self._remote.collect(self._expect_ranks, timeout_s=0.0))
+
+    def _judge(self, collection: Collection) -> None:
+        self._judged = True
         tell(_lines(collection.describe()))
         if not collection.ok:
-            self.problems.append("not every rank is ok")
-        files = [str(path) for path in collection.files]
-        if not files:
-            return
-        self._look_at(files, whole=collection.ok)
-        tell(*next_commands(files, self._remote.folder, self._merge))
+            self.problems.append(_verdicts(collection, self._expect_ranks))
 
-    def _look_at(self, files: Sequence[str], *, whole: bool) -> None:
+    def _look_at(self, files: Sequence[str], *, whole: bool) -> bool:
+        """Check them, and merge them where that was asked for; whether they are on a timeline now."""
         try:
-            clean, lines = checked(files, self._expect_ranks)
+            # Ranks that are missing were told already.
+            clean, lines = checked(files, self._expect_ranks if whole else None)
             tell(*lines)
             if not clean:
                 self.problems.append("errors were found in its files")
-            if self._merge is not None:
-                done, lines = merged(files, self._merge, whole=whole)
-                tell(*lines)
-                if not done:
-                    self.problems.append("its files were not merged")
+            if self._merge is None:
+                return False
+            is_merged, lines = merged(files, self._merge, whole=whole)
+            tell(*lines)
         except (GputraceError, OSError) as error:
             self.problems.append(_lines(str(error)))
+            return False
+        if not is_merged:
+            self.problems.append("its files were not merged")
+        return is_merged
 
-    def _collected(self) -> Collection:
-        """Wait for the files; a signal ends the wait, and what is there at that moment is told."""
-        try:
-            with contextlib.closing(WaitingLine()) as line:
-                return self._remote.collect(self._expect_ranks, timeout_s=self._timeout_s, progress=line.tell)
-        except Ended:
-            tell(_lines(self._remote.collect(self._expect_ranks, timeout_s=0.0).describe()))
-            raise
+
+def _verdicts(collection: Collection, expected: int) -> str:
+    """``7 of 8 ranks are ok; missing: DP1-TP0``."""
+    ranks: dict[str, list[str]] = {}
+    for each in collection.ranks:
+        ranks.setdefault(each.verdict, []).append(each.rank)
+    good = len(ranks.pop("ok", []))
+    return "; ".join(
+        [f"{good} of {expected} ranks are ok", *(f"{word}: {_listed(tags)}" for word, tags in ranks.items())]
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(printable(name) for name in names[:_NAMED]) + more
 
 
 def tell(*lines: str) -> None:
     """Print to standard error; where nobody can read it, the run is worth more than the words."""
     with contextlib.suppress(OSError, ValueError):
         print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _short(text: str) -> str:
+    return printable(textwrap.shorten(text, _LONGEST, placeholder=" ..."))
 
 
 def _place(url: str) -> str:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from typing_extensions import Self
+
 __all__ = ["Ended", "Signals"]
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -34,7 +36,7 @@ class Signals:
         self._held = False
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> Self:
         """Take the signals over."""
         for name in _ENDING:
             number = getattr(signal, name, None)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["absent"]
 
 
-def absent(came: Sequence[Owner], count: int) -> list[str]:
-    """The names of those of ``count`` workers that did not come; one such as ``3 of 8 ranks`` where none can be told.
+def absent(came: Sequence[Owner], needed: int, count: int) -> list[str]:
+    """The names of the workers that did not come; one such as ``3 of 8 ranks`` where they cannot be told.
 
     Args:
         came: one file's owner for each worker that did.
-        count: how many workers there are.
+        needed: how many did not.
+        count: how many there are.
     """
-    needed = count - len(came)
     if needed <= 0:
         return []
     names = _by_rank(came, count) or _by_coordinates(came, count)

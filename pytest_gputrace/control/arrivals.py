@@ -5,6 +5,7 @@ Each state of a file is examined once. It does not know what is waited for.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from pytest_gputrace.control.owners import joined, owner, rank_inside
 from pytest_gputrace.control.snapshot import Snapshot
-from pytest_gputrace.control.written import examine
+from pytest_gputrace.control.written import Examined, examine
 
 if TYPE_CHECKING:
     from pytest_gputrace.control.owners import Owner
     from pytest_gputrace.control.snapshot import FileState
-    from pytest_gputrace.control.written import Examined
 
 __all__ = ["Arrival", "Arrivals"]
 
@@ -62,12 +62,14 @@ class Arrivals:
         self.unrelated = 0
         self._folder = folder
         self._before = before
-        self._looked = False
+        self._first_look_s = -math.inf
 
     @property
-    def last_change_s(self) -> float | None:
-        """When anything was last seen to come or to change."""
-        return max((each.changed_s for each in self.files.values() if each.changed_s is not None), default=None)
+    def quiet_since_s(self) -> float:
+        """When anything was last seen to come or to change, or else the first look."""
+        return max(
+            [self._first_look_s, *(each.changed_s for each in self.files.values() if each.changed_s is not None)]
+        )
 
     @property
     def are_all_examined(self) -> bool:
@@ -79,16 +81,15 @@ class Arrivals:
         now = Snapshot.of(self._folder)
         new = now.since(self._before)
         self.unrelated = now.others(self._before)
-        files = {}
-        for path, state in new.items():
-            files[path] = self._seen(path, state)
-        self.files, self._looked = files, True
-        self.owners = joined({path: each.owner for path, each in files.items()})
+        self.files = {path: self._seen(path, state) for path, state in new.items()}
+        if self._first_look_s == -math.inf:
+            self._first_look_s = time.monotonic()
+        self.owners = joined({path: each.owner for path, each in self.files.items()})
 
     def _seen(self, path: str, state: FileState) -> Arrival:
         known = self.files.get(path)
         if known is None:
-            changed_s = time.monotonic() if self._looked else None
+            changed_s = None if self._first_look_s == -math.inf else time.monotonic()
             arrival = Arrival(path, owner(path, self._folder), state, changed_s)
             # Our own names hold complete files from the first moment.
             is_settled = arrival.owner.profile is not None
@@ -108,5 +109,7 @@ class Arrivals:
 def _examined(path: str) -> Examined | None:
     try:
         return examine(Path(path))
-    except OSError:  # it went, or cannot be read yet
+    except FileNotFoundError:  # the next look tells
         return None
+    except OSError as error:
+        return Examined(False, None, f"it cannot be read: {error.strerror or error}")

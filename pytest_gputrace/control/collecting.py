@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_gputrace.control.absent import absent
@@ -79,18 +79,15 @@ def collect(
         pause_s = min(_LONGEST_S, max(pause_s * _GROWTH, now_s - look_s))
 
 
-@dataclass
 class _Collecting:
     """What is known so far."""
 
-    folder: str
-    expected: Expected
-    before: Snapshot
-
-    def __post_init__(self) -> None:
-        self.arrivals = Arrivals(self.folder, self.before)
+    def __init__(self, folder: str, expected: Expected, before: Snapshot) -> None:
+        self.folder, self.expected = folder, expected
+        self.arrivals = Arrivals(folder, before)
         self._parts: dict[str, Part] = {}
         self._others: tuple[str, ...] = ()
+        self._wanted = expected
         self._decided: dict[str, RankVerdict] = {}
 
     def look(self, replies: Mapping[str, Reply], deaths: Mapping[str, str]) -> None:
@@ -105,8 +102,15 @@ class _Collecting:
         }
         used = {file.path for part in self._parts.values() for file in part.files}
         self._others = tuple(sorted((path for path in self.arrivals.files if path not in used), key=natural))
-        verdicts = {worker: part.decided(self.expected) for worker, part in self._parts.items()}
-        self._decided = {worker: verdict for worker, verdict in verdicts.items() if verdict is not None}
+        is_open = self.expected.every_stage and not all(part.reply or part.death for part in self._parts.values())
+        if self.expected.every_stage:
+            self._wanted = replace(self.expected, stages=_stages(self._parts.values()))
+        verdicts = {worker: part.decided(self._wanted) for worker, part in self._parts.items()}
+        self._decided = {
+            worker: verdict
+            for worker, verdict in verdicts.items()
+            if verdict is not None and not (is_open and verdict.verdict == "ok")
+        }
 
     def is_done(self, now_s: float) -> bool:
         """Whether no verdict can change any more."""
@@ -114,10 +118,7 @@ class _Collecting:
             return False
         if self.expected.tags is not None or all(each.profile for each in self.arrivals.owners.values()):
             return True
-        changed_s = self.arrivals.last_change_s
-        if changed_s is None:
-            changed_s = self.arrivals.first_look_s
-        return now_s - changed_s >= _SETTLE_S
+        return now_s - self.arrivals.quiet_since_s >= _SETTLE_S
 
     def awaited(self) -> str:
         """Who is waited for, in one line."""
@@ -132,8 +133,8 @@ class _Collecting:
     def result(self, waited_s: float, changed_after_s: float) -> Collection:
         """The verdicts on all, now that the wait is over."""
         verdicts = [
-            self._decided.get(worker) or part.overdue(self.expected, waited_s, changed_after_s)
-            for worker, part in self._parts.items()
+            part.decided(self._wanted) or part.overdue(self._wanted, waited_s, changed_after_s)
+            for part in self._parts.values()
         ]
         why = f"no file of it is there after {waited_s:.3g} s"
         verdicts += [RankVerdict(name, "missing", why) for name in self._absent()]
@@ -156,31 +157,45 @@ class _Collecting:
             else:
                 is_counted = expected.profile_id is None or owner.profile.matches(expected.profile_id)
             if is_counted:
-                arrival.owner = owner
-                found.setdefault(owner.label, []).append(arrival)
+                found.setdefault(owner.label, []).append(replace(arrival, owner=owner))
         return found
 
     def _absent(self) -> list[str]:
         came = [part.files[0].owner for part in self._parts.values() if part.files]
-        silent = [part for part in self._parts.values() if not part.files]
-        return [] if self.expected.tags is not None else absent(came, self.expected.count - len(silent))
+        needed = self.expected.count - len(self._parts)
+        return [] if self.expected.tags is not None else absent(came, needed, self.expected.count)
 
     def _message(self, verdicts: Iterable[RankVerdict], files: int, waited_s: float) -> str:
         count, came = self.expected.count, len(self._parts)
         good = sum(each.verdict == "ok" for each in verdicts)
         where = f"in {shown(self.folder)}"
         if came > count:
-            text = f"{came} ranks came, and {count} were expected: {_files(files)} {where}"
+            text = (
+                f"{came} ranks came, where {count} {'was' if count == 1 else 'were'} expected: {_files(files)} {where}"
+            )
         elif not self.arrivals.files and self.expected.profilers != ():
-            text = f"{good} of {count} ranks: no new file {where} after {waited_s:.3g} s"
+            text = f"{good} of {count} ranks: no new file {where}{_after(waited_s)}"
             text += f"; {_files(self.arrivals.unrelated, 'other ')} there" if self.arrivals.unrelated else ""
         else:
             text = f"{good} of {count} ranks: {_files(files)} {where}"
-            text += "" if good == count else f" after {waited_s:.3g} s"
+            text += "" if good == count else _after(waited_s)
         if self._others:
             names = _listed([shown(os.path.relpath(path, self.folder)) for path in self._others])
             text += f"; of nobody expected: {names}"
         return text
+
+
+def _stages(parts: Iterable[Part]) -> tuple[str, ...] | None:
+    """The stages of which anybody has a file, or says so."""
+    found: dict[str | None, None] = {}
+    for part in parts:
+        found.update(dict.fromkeys(file.owner.stage for file in part.files))
+        found.update(dict.fromkeys(file.stage for file in (part.reply.files if part.reply else ())))
+    return tuple(stage for stage in found if stage is not None) or None
+
+
+def _after(waited_s: float) -> str:
+    return f" after {waited_s:.3g} s" if waited_s > _SHORTEST_S * 2 else ""
 
 
 def _files(count: int, kind: str = "") -> str:

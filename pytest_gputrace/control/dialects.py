@@ -27,7 +27,8 @@ class Dialect:
 
     ``names`` are the fields of `ProfileRequest` that it takes, under the names it has for them; ``instead`` says what to
     do about others. ``offered`` is what an engine needs to have the endpoint at all. ``one_gpu_client``: PROTON excludes
-    GPU and CUDA_PROFILER. ``stages_lower``: its stages are written small.
+    GPU and CUDA_PROFILER. ``only_counts_stages``: by stage it needs ``num_steps`` (its scheduler dies without) and passes
+    over ``start_step``. ``stages_lower``: its stages are written small.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Dialect:
     offered: str
     instead: Mapping[str, str] = field(default_factory=dict)
     one_gpu_client: bool = False
+    only_counts_stages: bool = False
     stages_lower: bool = False
 
     def body(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -72,6 +74,11 @@ class Dialect:
             yield from error.reasons
         if words is not None:
             yield from self._wrong_activities(words)
+        if self.only_counts_stages and told.get("profile_by_stage"):
+            if "num_steps" not in told:
+                yield f"by stage {self.title} needs num_steps: without, its scheduler dies at the next batch"
+            if "start_step" in told:
+                yield f"by stage {self.title} passes over start_step; leave it out"
 
     def _wrong_activities(self, words: object) -> Iterator[str]:
         if not isinstance(words, (list, tuple)) or not words:
@@ -118,12 +125,15 @@ SGLANG = Dialect(
     kind="sglang",
     title="SGLang",
     names={
-        **_same("output_dir", "start_step", "num_steps", "activities", "profile_by_stage", "with_stack", "record_shapes"),
+        **_same(
+            "output_dir", "start_step", "num_steps", "activities", "profile_by_stage", "with_stack", "record_shapes"
+        ),
         "stages": "profile_stages",
     },
     activities=("CPU", "GPU", "MEM", "RPD", "CUDA_PROFILER"),
     offered="every SGLang server has it; is this the address of the server itself, not of a router?",
     instead={"profile_id": _NAMES_ITSELF, "deadline_s": _NO_DEADLINE},
+    only_counts_stages=True,
     stages_lower=True,
 )
 """SGLang: answers a line of text, and before the files are written; unknown words are passed over there.
@@ -138,12 +148,20 @@ TOKENSPEED = Dialect(
     kind="tokenspeed",
     title="TokenSpeed",
     names=_same(
-        "output_dir", "start_step", "num_steps", "activities", "profile_by_stage", "with_stack", "record_shapes", "profile_id"
+        "output_dir",
+        "start_step",
+        "num_steps",
+        "activities",
+        "profile_by_stage",
+        "with_stack",
+        "record_shapes",
+        "profile_id",
     ),
     activities=("CPU", "GPU", "MEM", "CUDA_PROFILER", "VIZTRACER", "PROTON"),
     offered="its control server passes it on to the gateway; is this the address of the control server?",
     instead={"stages": "by stage it records prefill and decode, always both", "deadline_s": _NO_DEADLINE},
     one_gpu_client=True,
+    only_counts_stages=True,
 )
 """TokenSpeed: refuses before anything starts; unknown words are passed over there.
 

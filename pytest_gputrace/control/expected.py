@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_gputrace.control.verdict import RankVerdict
 
-__all__ = ["Collection", "Expected"]
+__all__ = ["Collection", "Expected", "profilers_of"]
+
+# CUDA_PROFILER writes no file.
+_PROFILERS = {"CPU": "torch", "GPU": "torch", "MEM": "memory", "PROTON": "proton", "VIZTRACER": "viztracer"}
+
+
+def profilers_of(activities: Iterable[str]) -> tuple[str, ...]:
+    """Which profilers write files for these activities, by the words that stand in names."""
+    return tuple(dict.fromkeys(_PROFILERS[word] for word in activities if word in _PROFILERS))
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,7 @@ class Expected:
             empty no file is waited for, but an answer.
         profile_id: names of our own count for this profile alone.
         stages: each worker has a file of each of its profilers for each of these stages.
+        every_stage: the same for each stage that any worker recorded, which is known when all have answered.
 
     Raises:
         ValueError: files are expected of nobody, or ``tags`` are not as many as ``ranks``.
@@ -32,6 +43,7 @@ class Expected:
     profilers: tuple[str, ...] | None = None
     profile_id: str | None = None
     stages: tuple[str, ...] | None = None
+    every_stage: bool = False
 
     def __post_init__(self) -> None:
         if self.count < 1:

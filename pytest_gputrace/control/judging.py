@@ -96,4 +96,4 @@ def _name(file: Arrival) -> str:
 
 def _cut(file: Arrival) -> str:
     problem = file.examined.problem if file.examined is not None else ""
-    return f"{_name(file)} is cut, and nobody writes to it any more{f': {shown(problem)}' if problem else ''}"
+    return f"{_name(file)} is not whole, and nobody writes to it any more{f': {shown(problem)}' if problem else ''}"

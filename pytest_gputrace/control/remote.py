@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.control.collecting import collect
+from pytest_gputrace.control.dialects import DIALECTS
 from pytest_gputrace.control.expected import Expected
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import DEFAULT_ACTIVITIES
 from pytest_gputrace.control.snapshot import Snapshot
-from pytest_gputrace.errors import ControlError
+from pytest_gputrace.errors import ControlError, RequestError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_gputrace.control.answer import Answer
     from pytest_gputrace.control.client import ProfileClient
@@ -27,6 +28,9 @@ __all__ = ["RemoteProfile", "profilers_of"]
 _PROFILERS = {"CPU": "torch", "GPU": "torch", "MEM": "memory", "PROTON": "proton", "VIZTRACER": "viztracer"}
 _NAME_PROFILERS = ("gputrace", "tokenspeed")
 """The kinds of engines whose files tell by their names which profiler wrote them."""
+
+_SEEN_LATER_S = 10.0
+"""A folder that two machines share may show a file to one of them a little later."""
 
 
 class RemoteProfile:
@@ -54,7 +58,8 @@ class RemoteProfile:
             RequestError: the engine cannot be asked so; nothing was sent.
             ControlError: it could not be reached, or it refused.
         """
-        told = self.told(fields)
+        self.refuse(fields)
+        told = self._told(fields)
         before = Snapshot.of(self.folder)
         was_running, self.running = self.running, True  # an answer that does not come may have been a yes
         try:
@@ -68,9 +73,24 @@ class RemoteProfile:
             self._activities = tuple(word.upper() for word in told.get("activities") or DEFAULT_ACTIVITIES)
         return answer
 
-    def told(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The fields that are sent: those given, and our folder where the engine can be told one."""
-        return {"output_dir": str(self.folder), **fields} if self.client.carries("output_dir") else fields
+    @property
+    def can_be_told_where(self) -> bool:
+        """Whether the engine takes the folder from us; any other was told when it was started."""
+        return self.client.carries("output_dir")
+
+    def refuse(self, fields: Mapping[str, Any]) -> None:
+        """Hold the fields of a profile to what the engine can be told; sends nothing.
+
+        Raises:
+            RequestError: with every reason why it cannot be asked for this profile.
+        """
+        DIALECTS[self.client.kind].body(self._told(fields))
+        words = [word.upper() for word in fields.get("activities") or DEFAULT_ACTIVITIES]
+        if words == ["CUDA_PROFILER"] and self.client.kind != "gputrace":
+            raise RequestError("CUDA_PROFILER alone writes no file that could be waited for; its profiler, nsys, does")
+
+    def _told(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {**({"output_dir": str(self.folder)} if self.can_be_told_where else {}), **fields}
 
     def stop(self) -> Answer:
         """Stop what runs, wherever it was started; engines answer before all their workers have written.
@@ -102,6 +122,7 @@ class RemoteProfile:
     ) -> Collection:
         """Wait until the files of so many ranks are complete on disk, and judge each rank.
 
+        An engine of ours has waited itself: what it found missing is not waited for as long as that again.
         ``progress`` is called now and then with what is waited for.
 
         Raises:
@@ -119,6 +140,10 @@ class RemoteProfile:
         )
         replies = {each.rank: _reply(each) for each in told}
         dead = {each.rank: each.message for each in told if each.verdict == "dead"}
+        if any(each.verdict in ("missing", "truncated") for each in told) and not any(
+            each.verdict == "growing" for each in told
+        ):
+            timeout_s = min(timeout_s, _SEEN_LATER_S)
         return collect(
             self.folder,
             expected,

@@ -198,6 +198,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse, in JSON, what the base class could not read; what that was is not repeated."""
+        self.request_version = self.protocol_version  # else the base class takes it for HTTP/0.9, which has no headers
         self._refuse(code, HTTPStatus(code).phrase)
 
     def version_string(self) -> str:

@@ -39,11 +39,15 @@ class Snapshot:
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Snapshot:
         """Look at ``folder``; one that is not there yet is empty. Folders behind symbolic links are not entered."""
-        return cls(dict(_below(os.fspath(folder))))
+        return cls(dict(_below(os.path.abspath(folder))))
 
     def since(self, before: Snapshot) -> dict[str, FileState]:
         """The files called as a profiler calls its own that are new or changed since ``before``."""
-        return {path: state for path, state in self.files.items() if before.files.get(path) != state and _is_of_a_profiler(path)}
+        return {
+            path: state
+            for path, state in self.files.items()
+            if before.files.get(path) != state and _is_of_a_profiler(path)
+        }
 
     def others(self, before: Snapshot) -> int:
         """How many files there are beside those."""

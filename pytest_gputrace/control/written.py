@@ -22,8 +22,9 @@ __all__ = ["Examined", "examine"]
 _TRACE_ENDINGS = (".json", ".json.gz", ".chrome_trace", ".chrome_trace.gz", ".hatchet")
 _PICKLE, _PACKED_TREE = ".pickle", ".hatchet_msgpack"
 _MOST_TREE_BYTES = 1 << 28
-# Of Python's pickletools: what a pickle of protocol 4 is made of, and what ends each.
-_PROTO, _FRAMED_SINCE, _FRAME_BEGIN, _STOP = b"\x80", 4, b"\x95", b"."
+# Of Python's pickletools, since protocol 4: a frame, or a long text or bytes outside of one; and how long its length is.
+_PROTO, _FRAMED_SINCE, _STOP = b"\x80", b"\x04", b"."
+_LENGTHS = {b"\x95": 8, b"X": 4, b"B": 4, b"\x8d": 8, b"\x8e": 8, b"\x96": 8}
 # With these the end of what was written is not there.
 _CUT = frozenset({"empty", "cut", "gzip"})
 # What only looks wrong, and no event is lost by it.
@@ -93,11 +94,12 @@ def _pickle(path: Path) -> Examined:
         size = os.fstat(file.fileno()).st_size
         proto, version = file.read(1), file.read(1)
         place = file.tell()
-        while proto == _PROTO and version >= bytes([_FRAMED_SINCE]) and place < size:
+        while proto == _PROTO and version >= _FRAMED_SINCE and place < size:
             file.seek(place)
-            if file.read(1) != _FRAME_BEGIN:
+            bytes_of_length = _LENGTHS.get(file.read(1))
+            if bytes_of_length is None:
                 break
-            length = int.from_bytes(file.read(8), "little")
+            length = int.from_bytes(file.read(bytes_of_length), "little")
             place = file.tell() + length
         file.seek(-1, os.SEEK_END)
         whole = place <= size and file.read(1) == _STOP

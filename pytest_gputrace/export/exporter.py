@@ -23,6 +23,7 @@ from pytest_gputrace.identity import identify
 from pytest_gputrace.layout import RankFolder, recognise, resolve_configuration
 from pytest_gputrace.naming import is_capture_name, legacy_name, name_limit, qualified_name
 from pytest_gputrace.publish import LegacyFile, PrivateFile, QualifiedFile
+from pytest_gputrace.torchdoor import STOLEN, was_stolen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_gputrace.fakes import faults
     from pytest_gputrace.fakes.cluster import Cluster
+    from pytest_gputrace.fakes.engine import FakeEngine
     from pytest_gputrace.fakes.events import FakeEvent, fake_events
     from pytest_gputrace.fakes.job import Job
     from pytest_gputrace.fakes.launchers import launcher_environment
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Cluster": "cluster",
     "ClusterRun": "outcome",
+    "FakeEngine": "engine",
     "FakeEvent": "events",
     "FakeProfile": "profiler",
     "FakeTrace": "traces",
@@ -45,6 +47,7 @@ __all__ = [
     "OUTSIDE_LAYOUT",
     "Cluster",
     "ClusterRun",
+    "FakeEngine",
     "FakeEvent",
     "FakeProfile",
     "FakeTrace",

@@ -13,7 +13,7 @@ from pytest_gputrace.fakes.events import VENDORS
 from pytest_gputrace.fakes.validate import check_seconds, check_text, did_you_mean, one_of, whole
 from pytest_gputrace.model import WorkerId
 
-__all__ = ["EngineConfig", "EngineKind", "KINDS"]
+__all__ = ["KINDS", "EngineConfig", "EngineKind"]
 
 EngineKind = Literal["gputrace", "sglang", "vllm", "trtllm", "tokenspeed"]
 KINDS: tuple[str, ...] = get_args(EngineKind)
@@ -39,6 +39,7 @@ class EngineConfig:
     prepare: tuple[str, ...] = ("VIZTRACER", "PROTON")
     kind: str = "gputrace"
     timeout_s: float = 60.0
+    collect_timeout_s: float = 60.0
 
     def __post_init__(self) -> None:
         for name in ("dp", "tp"):
@@ -48,8 +49,8 @@ class EngineConfig:
             one_of("FakeEngine", "vendor", self.vendor, VENDORS)
         if self.node is not None:
             check_text("FakeEngine", "node", self.node)
-        check_seconds("FakeEngine", "timeout_s", self.timeout_s)
-        check_seconds("FakeEngine", "step_s", self.step_s)
+        for name in ("step_s", "timeout_s", "collect_timeout_s"):
+            check_seconds("FakeEngine", name, getattr(self, name))
         for fault in self.faults:
             self._check_fault(fault)
 
@@ -57,8 +58,7 @@ class EngineConfig:
         if not isinstance(fault, EngineFault):
             raise TypeError(f"FakeEngine: {fault!r} is no fault of an engine; give some of enginefaults")
         tags = [worker.tag for worker in self.workers]
-        # A session's tag has the node and the rank behind the coordinates.
-        if fault.tag is not None and not any(f"{fault.tag}-".startswith(f"{tag}-") for tag in tags):
+        if not any(fault.strikes(tag) for tag in tags):
             what = f"FakeEngine: {fault} is for no scheduler of this engine, which has {', '.join(tags)}"
             raise ValueError(f"{what}{did_you_mean(fault.tag, tags)}")
 

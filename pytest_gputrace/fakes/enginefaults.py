@@ -57,9 +57,9 @@ class EngineFault:
         if self.tag is not None:
             check_text(self.name, "tag", self.tag)
 
-    def strikes(self, coordinates: str, tag: str) -> bool:
-        """Whether the scheduler with these coordinates, whose session has this tag, is struck."""
-        return self.tag in (None, coordinates, tag)
+    def strikes(self, coordinates: str) -> bool:
+        """Whether the scheduler with these coordinates is struck; a session's tag has more behind them."""
+        return self.tag is None or f"{self.tag}-".startswith(f"{coordinates}-")
 
     def as_json(self) -> dict[str, Any]:
         """As `fault_from_json` takes it."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ForeignFiles", "LibraryFiles"]
 
-_SEVERAL_STEPS = 32  # what a trace is about is not its length
+_MOST_STEPS = 32  # whoever reads them wants small files
+_STAGES = {"PREFILL": "EXTEND", "DECODE": "DECODE"}  # SGLang's and TokenSpeed's words
 _ENDINGS = {"torch": ".json.gz", "viztracer": ".json", "proton": ".chrome_trace"}
 
 
@@ -27,18 +28,19 @@ class LibraryFiles:
     def __init__(self, worker: WorkerId, tag: str) -> None:
         self._worker, self._tag = worker, tag
 
-    def __call__(self, request: Mapping[str, Any], steps: int) -> list[tuple[Path, bytes]]:
+    def folder(self, request: Mapping[str, Any]) -> Path:
+        """The one that is asked for."""
+        return Path(request["output_dir"])
+
+    def contents(self, request: Mapping[str, Any], steps: int, stage: str | None) -> list[tuple[Path, bytes]]:
         """The final names are taken at once: a naive session opens its file before it has anything to write."""
-        folder = Path(request["output_dir"])
-        folder.mkdir(parents=True, exist_ok=True)
-        output = Output(folder, request["profile_id"], self._tag)
+        output = Output(self.folder(request), request["profile_id"], self._tag, stage)
         files = []
         for profiler in _profilers(request):
             private = output.private(_ENDINGS[profiler])
             private.write_bytes(b"\n")  # the library takes no empty file
-            data = _content(profiler, self._worker, steps)
             path = output.publish(private, profiler, _ENDINGS[profiler])
-            files.append((path, gzip.compress(data) if path.suffix == ".gz" else data))
+            files.append((path, _content(profiler, self._worker, steps, path)))
         return files
 
 
@@ -48,31 +50,31 @@ class ForeignFiles:
     def __init__(self, kind: str, worker: WorkerId, folder: Path) -> None:
         self._kind, self._worker, self._folder = kind, worker, folder
 
-    def __call__(self, request: Mapping[str, Any], steps: int) -> list[tuple[Path, bytes]]:
-        """One file of each profiler that the engine has and was asked for."""
-        told = request.get("output_dir") if self._kind != "vllm" else None
-        folder = Path(told or self._folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        profilers = _profilers(request) if self._kind == "tokenspeed" else ("torch",)
-        files = []
-        for profiler in profilers:
-            data = _content(profiler, self._worker, steps)
-            path = folder / self._name(profiler, str(request.get("profile_id") or ""))
-            files.append((path, gzip.compress(data) if path.suffix == ".gz" else data))
-        return files
+    def folder(self, request: Mapping[str, Any]) -> Path:
+        """The one that is asked for, where the engine can be asked."""
+        return Path(request.get("output_dir") or self._folder)
 
-    def _name(self, profiler: str, profile_id: str) -> str:
+    def contents(self, request: Mapping[str, Any], steps: int, stage: str | None) -> list[tuple[Path, bytes]]:
+        """One file of each profiler that the engine has and was asked for."""
+        profilers = _profilers(request) if self._kind == "tokenspeed" else ("torch",)
+        paths = [
+            (each, self.folder(request) / self._name(each, str(request["profile_id"]), stage)) for each in profilers
+        ]
+        return [(path, _content(profiler, self._worker, steps, path)) for profiler, path in paths]
+
+    def _name(self, profiler: str, profile_id: str, stage: str | None) -> str:
         worker = self._worker
         dp, tp = worker.coordinates.get("DP"), worker.coordinates["TP"]
+        stage = "" if stage is None else f"-{_STAGES[stage]}"
         if self._kind == "vllm":
             parts = f"dp{dp or 0}_pp0_tp{tp}_dcp0_ep0_rank{worker.rank}"
             return f"{parts}.{time.time_ns()}.pt.trace.json.gz"
         if self._kind == "sglang":
-            return f"{profile_id}-TP-{tp}{'' if dp is None else f'-DP-{dp}'}.trace.json.gz"
+            return f"{profile_id}-TP-{tp}{'' if dp is None else f'-DP-{dp}'}{stage}.trace.json.gz"
         if self._kind == "trtllm":
             return f"trace_{profile_id}-rank-{worker.rank}.json"
         ending = {"torch": ".trace.json.gz", "viztracer": ".viztracer.json", "proton": ".proton.chrome_trace"}[profiler]
-        return f"{profile_id}-{worker.tag}{ending}"
+        return f"{profile_id}-{worker.tag}{stage}{ending}"
 
 
 def _profilers(request: Mapping[str, Any]) -> Iterator[str]:
@@ -82,12 +84,14 @@ def _profilers(request: Mapping[str, Any]) -> Iterator[str]:
     yield from (name for name in ("viztracer", "proton") if name.upper() in activities)
 
 
-def _content(profiler: str, worker: WorkerId, steps: int) -> bytes:
-    steps = max(1, min(steps, _SEVERAL_STEPS))
+def _content(profiler: str, worker: WorkerId, steps: int, path: Path) -> bytes:
+    """A small file, compressed where its name says so."""
+    steps = max(1, min(steps, _MOST_STEPS))
     if profiler == "torch":
         trace = FakeTrace(rank=worker.rank, world_size=worker.world_size, steps=steps, host=worker.node)
     elif profiler == "viztracer":
         trace = FakeTrace.viztracer(steps=steps, pid=4000 + worker.rank)
     else:
         trace = FakeTrace.proton(steps=steps)
-    return trace.text().encode()
+    data = trace.text().encode()
+    return gzip.compress(data) if path.suffix == ".gz" else data

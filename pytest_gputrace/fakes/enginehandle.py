@@ -51,7 +51,7 @@ class SchedulerHandle:
         try:
             word = self._wire.receive(within_s)
         except EOFError:
-            raise ControlError(f"scheduler {self.tag} did not start: it {self._how_it_ended()}") from None
+            raise ControlError(f"scheduler {self.tag} did not start: {self._how_it_ended()}") from None
         if word is None:
             raise ControlError(f"scheduler {self.tag} did not start within {within_s:g} s")
         self.tag = word["ready"]
@@ -92,7 +92,15 @@ class SchedulerHandle:
         Raises:
             ControlError: it ended, or did not answer in time.
         """
-        return Reply.from_json(self.answer(self.send(what, request=dict(request or {})), self._timeout_s)["reply"])
+        return self.reply(self.send(what, request=dict(request or {})))
+
+    def reply(self, number: int) -> Reply:
+        """The session's answer to a command that was sent.
+
+        Raises:
+            ControlError: it ended, or did not answer in time.
+        """
+        return Reply.from_json(self.answer(number, self._timeout_s)["reply"])
 
     def send(self, what: str, **fields: Any) -> int:
         """Send a command; the number is for ``answer``."""
@@ -120,7 +128,7 @@ class SchedulerHandle:
             with self._lock:
                 self._waiting.pop(number)
         if answer is None:
-            raise ControlError(f"scheduler {self.tag} {self._how_it_ended()}")
+            raise ControlError(f"scheduler {self.tag}: {self._how_it_ended()}")
         return answer
 
     def end(self) -> None:
@@ -129,7 +137,6 @@ class SchedulerHandle:
             if not self.death():
                 os.kill(self.pid, signal.SIGKILL)
         self._how_it_ended()
-        self._wire.close()
 
     def _how_it_ended(self) -> str:
         until_s = time.monotonic() + _END_S

@@ -14,7 +14,6 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.fakes import enginefaults as faults
 from pytest_gputrace.fakes import kills
 from pytest_gputrace.fakes.enginekinds import FailingKind, RefusingKind
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_gputrace.control.activities.protocol import Kind
+    from pytest_gputrace.control.reply import Reply
     from pytest_gputrace.fakes.enginefaults import EngineFault
     from pytest_gputrace.fakes.enginesession import EngineSession, NaiveFiles, Place
 
@@ -84,7 +84,7 @@ def _harmed(fault: EngineFault, session: EngineSession, place: Place, files: Nai
     if isinstance(fault, faults.InnerProfiler):
         return _Stolen(session)
     if isinstance(fault, faults.FolderVanishes):
-        return _Homeless(session)
+        return _Homeless(session, files)
     return session
 
 
@@ -168,8 +168,12 @@ class _Stolen(_Armed):
 
 
 class _Homeless(_Armed):
+    def __init__(self, inner: EngineSession, files: NaiveFiles) -> None:
+        super().__init__(inner)
+        self._files = files
+
     def _strike(self, request: Mapping[str, Any]) -> None:
-        shutil.rmtree(request["output_dir"], ignore_errors=True)
+        shutil.rmtree(self._files.folder(request), ignore_errors=True)
 
 
 class _Dying(_Armed):

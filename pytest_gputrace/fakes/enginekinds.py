@@ -21,7 +21,7 @@ class RefusingKind:
 
     def refusals(self, words: tuple[str, ...]) -> Iterator[str]:
         """The reason, and those of the real one."""
-        yield self._reason
+        yield f"{' and '.join(words)} cannot be recorded: {self._reason}"
         yield from self._inner.refusals(words)
 
     def recorder(self, setup: Setup) -> Recorder:

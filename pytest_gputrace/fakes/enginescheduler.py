@@ -14,13 +14,12 @@ import traceback
 from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_gputrace.control.activities import kinds
+from pytest_gputrace.control.activities import kinds, protondoor
 from pytest_gputrace.control.session import Session
 from pytest_gputrace.fakes.enginefaults import NoTraffic
 from pytest_gputrace.fakes.enginefiles import ForeignFiles, LibraryFiles
 from pytest_gputrace.fakes.engineforeign import foreign_session
 from pytest_gputrace.fakes.engineharm import harm_kinds, harm_process, harm_session
-from pytest_gputrace.fakes.enginescopes import proton_scope
 from pytest_gputrace.fakes.enginewire import Wire
 from pytest_gputrace.fakes.enginework import DECODE, PREFILL, decode_batch, prefill_batch
 from pytest_gputrace.fakes.isolation import die_with_parent
@@ -30,21 +29,28 @@ from pytest_gputrace.model import Capture
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_gputrace.fakes.engineconfig import EngineConfig
     from pytest_gputrace.fakes.enginefaults import EngineFault
     from pytest_gputrace.fakes.enginesession import EngineSession, NaiveFiles
+    from pytest_gputrace.fakes.enginework import Scope
     from pytest_gputrace.model import WorkerId
 
 __all__ = ["run_scheduler"]
 
 
-def run_scheduler(config: EngineConfig, worker: WorkerId, end: socket.socket, parent: int) -> NoReturn:
-    """Be one scheduler; never returns."""
+def run_scheduler(
+    config: EngineConfig, worker: WorkerId, end: socket.socket, parent: int, others: Sequence[int]
+) -> NoReturn:
+    """Be one scheduler; never returns. ``others`` are descriptors that are the frontend's alone."""
     try:
         die_with_parent(parent)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for other in others:
+            os.close(other)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)  # the end of the frontend's input is for the frontend
+        os.close(null)
         with contextlib.ExitStack() as stack:
             if config.vendor is not None:
                 plan = CapturePlan(Capture(worker.node, worker.rank, "engine"), config.vendor)  # type: ignore[arg-type]  # checked by the configuration
@@ -66,11 +72,12 @@ class _Scheduler:
     def __init__(self, config: EngineConfig, worker: WorkerId, wire: Wire) -> None:
         self.worker = worker
         self._config, self._wire = config, wire
-        self._struck = [fault for fault in config.faults if fault.strikes(worker.tag, worker.tag)]
+        self._struck = [fault for fault in config.faults if fault.strikes(worker.tag)]
         self._tasks: list[tuple[float, Callable[[], object]]] = []
         self._after_reply: list[Callable[[], object]] = []
         self._batches: deque[_Traffic] = deque()
         self._steps = 0
+        self._scope: Scope = contextlib.nullcontext
         harm_process(self._struck)
         self._session = self._make_session()
         ends = [fault.after_steps for fault in self._struck if isinstance(fault, NoTraffic)]
@@ -102,7 +109,7 @@ class _Scheduler:
             files = LibraryFiles(worker, session.tag)
         else:
             files = ForeignFiles(config.kind, worker, config.folder)
-            session = foreign_session(self, files)
+            session = foreign_session(self, files, config)
         return harm_session(self._struck, session, self, files)
 
     def _library_session(self, struck: list[EngineFault]) -> Session:
@@ -136,7 +143,10 @@ class _Scheduler:
 
     def _told(self, what: str, request: Mapping[str, Any]) -> Any:
         if what == "start":
-            return self._session.start(request)
+            reply = self._session.start(request)
+            if reply.ok and "PROTON" in request.get("activities", ()) and not protondoor.missing():
+                self._scope = protondoor.open_proton().scope
+            return reply
         return self._session.stop() if what == "stop" else self._session.status()
 
     def _step(self, traffic: _Traffic) -> None:
@@ -148,7 +158,7 @@ class _Scheduler:
             return
         with self._session.step(stage):
             batch = prefill_batch if stage == PREFILL else decode_batch
-            batch(proton_scope, self._config.step_s)
+            batch(self._scope, self._config.step_s)
         self._steps += 1
         traffic.steps += 1
 

@@ -48,8 +48,11 @@ class Place(Protocol):
 class NaiveFiles(Protocol):
     """The files that a naive session writes in place: their final paths, and what would be in them."""
 
-    def __call__(self, request: Mapping[str, Any], steps: int) -> Sequence[tuple[Path, bytes]]:
-        """Those of one profile."""
+    def folder(self, request: Mapping[str, Any]) -> Path:
+        """Where they go."""
+
+    def contents(self, request: Mapping[str, Any], steps: int, stage: str | None) -> Sequence[tuple[Path, bytes]]:
+        """Those of one window of so many steps."""
 
 
 class Wrapped:

@@ -56,7 +56,3 @@ class Wire:
         line, _, self._buffer = self._buffer.partition(b"\n")
         message: dict[str, Any] = json.loads(line)
         return message
-
-    def close(self) -> None:
-        """Let go of this end."""
-        self._end.close()

@@ -6,19 +6,22 @@ The functions are for a profiler of Python to see; nothing is computed that anyb
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    Scope = Callable[[str], AbstractContextManager[object]]
-
-__all__ = ["DECODE", "PREFILL", "STAGES", "decode_batch", "prefill_batch"]
+__all__ = ["DECODE", "PREFILL", "Scope", "decode_batch", "prefill_batch"]
 
 PREFILL, DECODE = "PREFILL", "DECODE"
-STAGES = (PREFILL, DECODE)
 _LAYERS = 3
+
+
+class Scope(Protocol):
+    """Names what is done in a block, as Proton's scopes do."""
+
+    def __call__(self, name: str, /) -> AbstractContextManager[object]:
+        """The block."""
 
 
 def prefill_batch(scope: Scope, device_s: float) -> int:

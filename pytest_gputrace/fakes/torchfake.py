@@ -12,6 +12,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from pytest_gputrace.fakes.cudafake import FakeCudart, FakeMemoryHistory
 from pytest_gputrace.fakes.events import VENDORS
 from pytest_gputrace.fakes.profiler import CapturePlan, FakeProfile, profile_class
 from pytest_gputrace.fakes.validate import one_of, whole
@@ -54,7 +55,7 @@ def fake_torch(
     values: tuple[complex, ...] = (),
     device_count: int = 8,
 ) -> Iterator[type[FakeProfile]]:
-    """Replace torch's profiler and device queries; everything is undone at the end.
+    """Replace torch's profiler, its device queries, the history of its memory and its CUDA runtime; all of it is undone.
 
     The profiler is also replaced where a module took it by name (``from torch.profiler import profile``).
     Each profile made inside takes the next round of ``capture``: its own round, then one more, and so on.
@@ -229,4 +230,16 @@ def _replacements(torch: Any, vendor: Vendor, profile: type[FakeProfile], count:
         "set_device": lambda device: None,
         "synchronize": lambda device=None: None,
     }
-    return pairs + [(torch.cuda, name, query) for name, query in device_queries.items()]
+    pairs += [(torch.cuda, name, query) for name, query in device_queries.items()]
+    return [*pairs, *_cuda_calls(torch, count)]
+
+
+def _cuda_calls(torch: Any, count: int) -> list[tuple[Any, str, Any]]:
+    history, runtime = FakeMemoryHistory(count), FakeCudart()
+    return [
+        (torch.cuda.memory, "_record_memory_history", history.record),
+        (torch.cuda.memory, "_snapshot", history.snapshot),
+        (torch.cuda.memory, "_dump_snapshot", history.dump),
+        (torch._C, "_cuda_isHistoryEnabled", history.is_enabled),
+        (torch.cuda, "cudart", lambda: runtime),
+    ]

@@ -59,7 +59,7 @@ class ServerFactory:
 
     def __call__(
         self,
-        server: str | FakeEngine,
+        server: object,
         *,
         kind: str | None = None,
         folder: str | os.PathLike[str] | None = None,
@@ -69,7 +69,7 @@ class ServerFactory:
         """Control the profiles of ``server``.
 
         Args:
-            server: its URL, or a fake engine, which tells ``kind``, ``folder`` and ``token`` itself.
+            server: its URL, or a fake engine, which tells ``kind`` and ``folder`` itself.
             kind: what it is, one of `pytest_gputrace.control.client.KINDS`; an endpoint of ours when left out.
             folder: where its workers write; the folder of this test when left out, for engines that can be told.
             token: what it asks for as ``Authorization: Bearer``.
@@ -79,7 +79,7 @@ class ServerFactory:
             pytest.UsageError: it cannot be meant so.
         """
         if isinstance(server, FakeEngine):
-            url, kind, token = server.url, kind or server.kind, token or server.token
+            url, kind = server.url, kind or server.kind
             folder = server.folder if folder is None else folder
         elif isinstance(server, str):
             url, kind = server, kind or "gputrace"
@@ -92,10 +92,10 @@ class ServerFactory:
             client = ProfileClient(url, kind=kind, token=token, timeout_s=timeout_s)
         except ControlError as error:
             raise pytest.UsageError(f"gputrace_server: {error}") from error
-        if folder is None and not client.carries("output_dir"):
+        profile = ServerProfile(client, self._folder() if folder is None else folder)
+        if folder is None and not profile.can_be_told_where:
             what = f"an engine of kind {kind} cannot be told where to write; give the folder that it was started with"
             raise pytest.UsageError(f"gputrace_server: {what}")
-        profile = ServerProfile(client, self._folder() if folder is None else folder)
         self._end.callback(_stop, profile)
         return profile
 

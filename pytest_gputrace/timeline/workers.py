@@ -153,7 +153,7 @@ def _rank(file: Told) -> tuple[int | None, str]:
 
 
 def _by_tag(files: Sequence[Told], ranks: Sequence[int | None]) -> dict[str, Worker]:
-    """The worker of each tag: by the rank that its files tell, or by the tag where they tell none.
+    """The worker of each tag whose files tell a rank.
 
     A tag is of one process. Where those of two tell the same rank, and coordinates say that they are two, each is known by
     its tag: the engines of a service each count in a world of their own.
@@ -165,8 +165,8 @@ def _by_tag(files: Sequence[Told], ranks: Sequence[int | None]) -> dict[str, Wor
     times = Counter(rank for own in told.values() for rank in own)
     if any(count > 1 for count in times.values()) and all(tag[0].isupper() for tag in told):
         return {tag: Worker(tag=tag) for tag in told}
-    known = {tag: _only(own) for tag, own in told.items() if len(own) < 2}  # two ranks decide nothing
-    return {tag: Worker(tag=tag) if rank is None else Worker(rank) for tag, rank in known.items()}
+    known = {tag: _only(own) for tag, own in told.items()}
+    return {tag: Worker(rank) for tag, rank in known.items() if rank is not None}
 
 
 def _hosts(files: Sequence[Told], folders: Sequence[Path | None]) -> list[str]:
@@ -242,17 +242,32 @@ def _may_be(one: object, two: object) -> bool:
 
 def _join_others(files: Sequence[Told], whose: _Whose) -> None:
     """Give the files of which nothing was told so far to whom they belong for sure; others stay with nobody."""
+    _join_tags(files, whose)
     if not any(whose):
         if not list(_clashes(files)) and not _disagree(files):
             whose[:] = [Worker()] * len(files)
         return
     # In this order: what is called alike may lie among files of other ranks.
     others = [at for at, worker in enumerate(whose) if worker is None]
-    _join(files, whose, others, lambda file: (_folder(file), _PROFILER_ENDING.sub("", file.path.name)))
+    _join(files, whose, others, _alike)
     others = [at for at in others if files[at].claim.local_rank is None]  # which asks for more than a neighbour
     _join(files, whose, others, _folder)
     if all(file.world_size in (None, 1) for file in files):
         _join(files, whose, others, lambda file: "all")
+
+
+def _join_tags(files: Sequence[Told], whose: _Whose) -> None:
+    """Give the files of a tag to whose is called alike, as TokenSpeed calls them; to the tag where no rank is told."""
+    known = {file.claim.tag for file, worker in zip(files, whose, strict=True) if worker is not None}
+    untold = [at for at, file in enumerate(files) if file.claim.tag and file.claim.tag not in known]
+    _join(files, whose, untold, _alike)
+    for at in untold:
+        whose[at] = whose[at] or Worker(tag=files[at].claim.tag)
+
+
+def _alike(file: Told) -> tuple[Path, str]:
+    """What is the same of all files of a worker in one folder that are called alike but for who wrote them."""
+    return _folder(file), _PROFILER_ENDING.sub("", file.path.name)
 
 
 def _join(files: Sequence[Told], whose: _Whose, others: Sequence[int], key: Callable[[Told], Hashable]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pytest_gputrace.claims import claim
 from pytest_gputrace.model import WorkerId
 from pytest_gputrace.naming import qualified_name
+from pytest_gputrace.windownames import window_name, worker_tag
 
 
 def of(inside: str) -> tuple[int | None, int | None, str]:
@@ -90,3 +92,45 @@ def test_the_ranks_of_one_recording_are_one_group(inside: list[str]) -> None:
 )
 def test_other_recordings_are_other_groups(inside: list[str]) -> None:
     assert len({claim(Path("/runs", each)).group for each in inside}) == len(inside)
+
+
+def window(
+    tag: str, profile_id: str = "17-ab", stage: str | None = None, profiler: str = "torch", attempt: int = 1
+) -> str:
+    return window_name(profile_id, tag, stage=stage, profiler=profiler, ending=".json", attempt=attempt)
+
+
+@pytest.mark.parametrize(
+    ("tag", "rank", "node"),
+    [("DP0-TP1-node=n0-rank1", 1, "n0"), ("rank3", 3, ""), ("DP0-TP1", None, ""), ("node=n0", None, "n0")],
+)
+def test_the_name_of_a_window_tells_its_worker(tag: str, rank: int | None, node: str) -> None:
+    told = claim(Path("/runs/traces", window(tag, stage="DECODE", attempt=2)))
+    assert (told.rank, told.local_rank, told.node, told.attempt, told.tag) == (rank, None, node, 2, tag)
+
+
+def test_words_in_the_id_of_a_profile_tell_nothing() -> None:
+    told = claim(Path("/runs", window("DP0-TP1", "night-rank7-dp3")))
+    assert (told.rank, told.tag) == (None, "DP0-TP1")
+
+
+def test_all_workers_and_profilers_of_one_window_are_one_group() -> None:
+    long = "p" * 190  # beside some tags it fits into a name, beside others not
+    for profile_id in ("17-ab", "Night run", long):
+        tags = ["rank0", "DP1-TP0-node=n1-rank2", worker_tag(coordinates={"TP": 1}, node="n" * 99, rank=3)]
+        told = [
+            claim(Path("/runs", window(tag, profile_id, profiler=profiler, attempt=attempt)))
+            for tag, profiler, attempt in itertools.product(tags, ("torch", "viztracer", "proton"), (1, 2))
+        ]
+        assert len({each.group for each in told}) == len({each.window for each in told}) == 1
+
+
+def test_two_profiles_and_two_stages_are_two_groups() -> None:
+    windows = [("17-ab", None), ("17-ac", None), ("17-ab", "PREFILL"), ("17-ab", "DECODE"), ("17-AB", None)]
+    told = [claim(Path("/runs", window("rank0", profile_id, stage))) for profile_id, stage in windows]
+    assert len({each.group for each in told}) == len({each.window for each in told}) == len(windows)
+
+
+def test_a_window_in_another_folder_is_another_group() -> None:
+    told = [claim(Path("/runs", folder, window("rank0"))) for folder in ("bs16", "bs32")]
+    assert len({each.group for each in told}) == 2

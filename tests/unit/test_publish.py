@@ -21,8 +21,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace import publish
-from pytest_gputrace.errors import PublishError
-from pytest_gputrace.publish import PRIVATE_PREFIX, ForcedFile, LegacyFile, NewFile, QualifiedFile
+from pytest_gputrace.errors import NamingError, PublishError
+from pytest_gputrace.publish import (
+    PRIVATE_PREFIX,
+    ForcedFile,
+    LegacyFile,
+    NewFile,
+    QualifiedFile,
+    publish_written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -728,3 +735,117 @@ def test_killed_at_any_moment_a_name_that_was_given_holds_a_complete_file(tmp_pa
         assert status == -signal.SIGKILL
     assert moment > 10, "the writer was hardly killed: the test watches the wrong calls"
     assert final == {"new.json": [1, 2, 3], "real.json": [1, 2, 3]}
+
+
+def written(folder: Path, data: bytes = b"[1]") -> Path:
+    """What a profiler left under a private name."""
+    private = folder / f"{PRIVATE_PREFIX}0.json"
+    private.write_bytes(data)
+    return private
+
+
+@pytest.mark.usefixtures("_links")
+class TestWritten:
+    def test_it_gets_its_name_and_the_private_one_is_gone(self, tmp_path: Path) -> None:
+        path = publish_written(written(tmp_path), tmp_path, name_of)
+        assert path == tmp_path / "capture.json"
+        assert path.read_bytes() == b"[1]"
+        assert os.listdir(tmp_path) == ["capture.json"]
+
+    def test_a_name_that_is_taken_is_left_alone(self, tmp_path: Path) -> None:
+        put(tmp_path, b"[0]")
+        (tmp_path / "capture.a2.json").symlink_to("nowhere")
+        assert publish_written(written(tmp_path), tmp_path, name_of).name == "capture.a3.json"
+        assert (tmp_path / "capture.json").read_bytes() == b"[0]"
+        assert (tmp_path / "capture.a2.json").is_symlink()
+
+    def test_many_at_once_lose_nothing(self, tmp_path: Path) -> None:
+        count = 8
+        privates = [tmp_path / f"{PRIVATE_PREFIX}{index}" for index in range(count)]
+        for index, private in enumerate(privates):
+            private.write_text(str(index))
+        threads = [
+            threading.Thread(target=publish_written, args=(private, tmp_path, name_of), daemon=True)
+            for private in privates
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        there = {path.read_text() for path in tmp_path.glob("[!.]*")}
+        assert there == {str(index) for index in range(count)}
+        assert private_files(tmp_path) == []
+
+    def test_from_another_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "there").mkdir()
+        assert publish_written(written(tmp_path), tmp_path / "there", name_of) == tmp_path / "there" / "capture.json"
+
+    def test_data_reaches_the_disk_before_the_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[tuple[str, bool]] = []
+        real = os.fsync
+
+        def fsync(fd: int) -> None:
+            is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+            seen.append(("folder" if is_folder else "file", (tmp_path / "capture.json").exists()))
+            real(fd)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        publish_written(written(tmp_path), tmp_path, name_of)
+        assert seen == [("file", False), ("folder", True)]
+
+    def test_a_disk_that_fails_leaves_what_was_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fsync(_fd: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        private = written(tmp_path)
+        with pytest.raises(
+            PublishError, match=f"cannot publish {private} as {tmp_path}/capture.json: .*Input/output error"
+        ):
+            publish_written(private, tmp_path, name_of)
+        assert os.listdir(tmp_path) == [private.name]
+        assert private.read_bytes() == b"[1]"
+
+    def test_when_every_name_is_taken_what_was_written_is_left(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(publish, "_ATTEMPTS", 2)
+        put(tmp_path, b"[0]")
+        put(tmp_path, b"[0]")
+        private = written(tmp_path)
+        with pytest.raises(PublishError, match="all 2 attempts of this name are taken"):
+            publish_written(private, tmp_path, name_of)
+        assert private.read_bytes() == b"[1]"
+
+    def test_a_name_that_cannot_be_leaves_what_was_written(self, tmp_path: Path) -> None:
+        def too_long(attempt: int) -> str:
+            raise NamingError("a name of 40 bytes has no room")
+
+        private = written(tmp_path)
+        for names, why in (
+            (too_long, "no room"),
+            (lambda attempt: "x" * 300, "too long"),
+            (lambda attempt: "\0", "null"),
+        ):
+            with pytest.raises(PublishError, match=why):
+                publish_written(private, tmp_path, names)
+        assert private.read_bytes() == b"[1]"
+
+    def test_what_is_not_there_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(PublishError, match="No such file"):
+            publish_written(tmp_path / "absent", tmp_path, name_of)
+        with pytest.raises(PublishError, match="it is empty"):
+            publish_written(written(tmp_path, b""), tmp_path, name_of)
+        with pytest.raises(PublishError, match="No such file"):
+            publish_written(written(tmp_path), tmp_path / "absent", name_of)
+        assert not (tmp_path / "capture.json").exists()
+
+    def test_only_a_regular_file_is_published(self, tmp_path: Path) -> None:
+        link, pipe, folder = tmp_path / "link", tmp_path / "pipe", tmp_path / "folder"
+        link.symlink_to(written(tmp_path))
+        os.mkfifo(pipe)
+        folder.mkdir()
+        for path, why in ((link, "symbolic link"), (pipe, "it is a pipe"), (folder, "it is a folder")):
+            with pytest.raises(PublishError, match=why):
+                publish_written(path, tmp_path, name_of)
+        assert not (tmp_path / "capture.json").exists()

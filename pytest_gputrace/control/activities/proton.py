@@ -73,6 +73,7 @@ class _ProtonRecorder:
         self._settings = settings
         self._private = setup.output.private("")
         self._session: int | None = None
+        self._lost: list[str] = []
 
     def start(self) -> None:
         """Begin to record."""
@@ -87,7 +88,10 @@ class _ProtonRecorder:
     def stop(self) -> None:
         """Record no more."""
         assert self._session is not None
-        open_proton().deactivate(self._session)
+        try:
+            open_proton().deactivate(self._session)
+        except Exception as error:  # noqa: BLE001  # what it has is still to be written; told with that, or raised
+            self._lost.append(f"Proton did not stop when it was to, and recorded on until it wrote: {error}")
 
     def save(self) -> list[Saved]:
         """Have Proton write, and publish every part of what it wrote that holds an event."""
@@ -99,7 +103,7 @@ class _ProtonRecorder:
             self._remove_empty()
             raise ActivityError(f"Proton could not write: {error}{self._left()}", activity=_WORD) from error
         saved: list[Saved] = []
-        lost: list[str] = []
+        lost = list(self._lost)
         for private in self._written() or [self._private.with_name(f"{self._private.name}.{self._settings.format}")]:
             try:
                 saved.extend(self._delivered(private))

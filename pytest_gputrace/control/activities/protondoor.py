@@ -213,9 +213,10 @@ def _package_home() -> str:
             return home
     for home in _HOMES:
         folder = _folder(home)
-        if folder is not None and _library_in(folder) and (folder / "__init__.py").exists():
-            if (folder / "profiler" / "__init__.py").exists():
-                return home
+        if folder is None or _library_in(folder) is None:
+            continue
+        if (folder / "__init__.py").exists() and (folder / "profiler" / "__init__.py").exists():
+            return home
     return ""
 
 

@@ -125,7 +125,12 @@ class _VizTracerRecorder:
         """Write the report, and publish it."""
         tracer, self._tracer = self._tracer, None
         private = self._output.private(".json")
-        tracer.save(output_file=str(private))
+        try:
+            tracer.save(output_file=str(private))
+        except BaseException:
+            if private.exists() and private.stat().st_size == 0:  # opened, and nothing came
+                private.unlink()
+            raise
         told = tracer.data.get("viztracer_metadata", {})
         tracer.clear()
         saved = deliver(self._output, private, activity=_WORD, profiler=self.profiler, ending=".json")
@@ -136,9 +141,9 @@ class _VizTracerRecorder:
             )
         problems = [saved.problem, "" if "baseTimeNanoseconds" in told else _NO_BASE]
         if told.get("overflow"):
+            # What is lost was seen in the report; here is what to do.
             problems.append(
-                f"its buffer of {self._options.entries} events was full, so the oldest are lost; raise {_ENTRIES}, or "
-                f"leave short calls out by {_MIN_DURATIONS[0]}"
+                f"here it holds {self._options.entries}: raise {_ENTRIES}, or leave short calls out by {_MIN_DURATIONS[0]}"
             )
         return [Saved(saved.path, saved.events, "; ".join(filter(None, problems)))]
 
@@ -164,7 +169,7 @@ class _VizTracerRecorder:
             else:
                 setattr(builtins, _GLOBAL, self._registered_before)
         if getattr(threading.getprofile(), "__self__", None) is tracer:
-            threading.setprofile(None)  # type: ignore[arg-type]  # that is how it is taken back
+            threading.setprofile(None)
         if sys.getprofile() is tracer:
             sys.setprofile(None)
 

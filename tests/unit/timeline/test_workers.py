@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gputrace.checks.check import check
 from pytest_gputrace.claims import claim
+from pytest_gputrace.fakes import FakeTrace
+from pytest_gputrace.fakes.files import BASE_TIME_NS
+from pytest_gputrace.model import Severity
 from pytest_gputrace.timeline.completeness import complete
+from pytest_gputrace.timeline.merge import merge
 from pytest_gputrace.timeline.workers import LAST_RANK, Told, Worker, assign, order
+from pytest_gputrace.windownames import window_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_gputrace.traces.formats import Format
 
@@ -420,3 +426,102 @@ def test_the_order_is_by_worker_then_the_host_before_the_gpu_then_the_name() -> 
     keys = [order(worker, format, Path(path)) for worker, format, path in canonical]
     assert keys == sorted(reversed(keys))
     assert len(set(map(str, keys))) == len(keys)
+
+
+def of_tag(tag: str, inside: int | None = None, world_size: int | None = None, **known: Any) -> list[Told]:
+    """The files of one worker's window, one of each profiler; torch's may tell a rank."""
+
+    def name(profiler: str) -> str:
+        return window_name("17-ab", tag, stage=None, profiler=profiler, ending=".json")
+
+    return [kineto(name("torch"), inside, world_size, **known), viz(name("viztracer")), proton(name("proton"))]
+
+
+def test_what_one_worker_wrote_in_a_window_is_together_by_its_tag() -> None:
+    tags = ["DP0-TP0", "DP0-TP1", "DP1-TP0", "DP1-TP1"]
+    assert labels(*(file for tag in tags for file in of_tag(tag))) == [tag for tag in tags for _ in range(3)]
+
+
+def test_a_rank_in_the_tag_or_in_one_of_its_files_is_the_workers() -> None:
+    assert labels(*of_tag("DP0-TP1-node=n0-rank1")) == ["rank 1"] * 3
+    assert labels(*of_tag("rank0"), *of_tag("rank1")) == ["rank 0"] * 3 + ["rank 1"] * 3
+    assert labels(*of_tag("DP0-TP1", 1, 2), *of_tag("DP0-TP0", 0, 2)) == ["rank 1"] * 3 + ["rank 0"] * 3
+    assert labels(*of_tag("DP0-TP1", given=5)) == ["rank 5"] * 3
+
+
+def test_engines_that_each_count_from_0_are_told_apart_by_their_coordinates() -> None:
+    two_worlds = [of_tag(f"DP{dp}-TP{tp}", tp, 2) for dp in range(2) for tp in range(2)]
+    assert set(labels(*itertools.chain(*two_worlds))) == {"DP0-TP0", "DP0-TP1", "DP1-TP0", "DP1-TP1"}
+    known = [of_tag(f"DP{dp}-rank{dp}", 0, 2) for dp in range(2)]
+    assert set(labels(*itertools.chain(*known))) == {"DP0-rank0", "DP1-rank1"}
+    names_too = [of_tag(f"DP{dp}-node=n-rank0") for dp in range(2)]
+    assert set(labels(*itertools.chain(*names_too))) == {"DP0-node=n-rank0", "DP1-node=n-rank0"}
+
+
+def test_without_coordinates_a_rank_that_is_told_twice_is_asked_for() -> None:
+    (one, *_), (two, *_) = of_tag("rank0", 0, 2), of_tag("rank1", 0, 2)
+    assert "the file itself says rank 0, its name or folder rank 1" in reasons(one, two)[0]
+    (one, *_), (two, *_) = of_tag("node=a-rank0"), of_tag("node=b-rank0")
+    assert any("rank 0 is on two nodes" in reason for reason in reasons(one, two))
+
+
+def test_the_node_in_a_tag_is_the_clock_of_its_files() -> None:
+    assert assign(of_tag("DP0-TP0-node=n0") + of_tag("DP0-TP1-node=n1")).nodes == ["n0"] * 3 + ["n1"] * 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"profile_id": "17-ac", "stage": None}, {"profile_id": "17-ab", "stage": "DECODE"}],
+    ids=["profile", "stage"],
+)
+def test_two_windows_are_not_one_recording(other: dict[str, Any]) -> None:
+    """Also where no profiler is in both."""
+    one = window_name("17-ab", "rank0", stage=None, profiler="torch", ending=".json")
+    two = window_name(**other, tag="rank0", profiler="proton", ending=".json")
+    names = " and ".join(sorted([one, two]))
+    told = f"files of two recordings: {names}; merge one profile, and one stage of it, at a time"
+    assert reasons(kineto(one), proton(two)) == [told]
+
+
+def test_tags_are_in_order_of_their_numbers() -> None:
+    files = [(Worker(tag=f"DP{dp}"), Path(f"DP{dp}.json")) for dp in (10, 9)]
+    assert [worker.tag for worker, _ in sorted(files, key=lambda each: order(each[0], "kineto", each[1]))] == [
+        "DP9",
+        "DP10",
+    ]
+
+
+@pytest.mark.parametrize(
+    "tag_of",
+    [lambda n: f"DP{n // 2}-TP{n % 2}-node=n0-rank{n}", lambda n: f"DP{n // 2}-TP{n % 2}", lambda n: f"rank{n}"],
+)
+def test_a_folder_of_windows_is_checked_and_merged(tag_of: Callable[[int], str], tmp_path: Path) -> None:
+    tags = [tag_of(number) for number in range(4)]
+    for number, tag in enumerate(tags):
+        write_window(tmp_path, tag, number)
+    found = check([tmp_path], select=["GT5"], expect_ranks=4)
+    assert [one for one in found.all_findings if one.severity is Severity.ERROR] == []
+    result = merge([tmp_path], tmp_path / ".gputrace-all.json", expect_ranks=4)
+    profilers: dict[str, list[str]] = {}
+    for each in result.inputs:
+        profilers.setdefault(each.worker, []).append(each.format)
+    assert profilers == {f"rank {number}": ["viztracer", "kineto", "proton"] for number in range(4)}
+
+
+def test_windows_of_workers_without_a_rank_are_merged_under_their_tags(tmp_path: Path) -> None:
+    tags = [f"DP{dp}-TP{tp}" for dp in range(2) for tp in range(2)]
+    for number, tag in enumerate(tags):
+        write_window(tmp_path, tag, number, torch=False)
+    result = merge([tmp_path], tmp_path / ".gputrace-all.json", expect_ranks=4)
+    assert [each.worker for each in result.inputs] == [tag for tag in tags for _ in range(2)]
+
+
+def write_window(folder: Path, tag: str, number: int, torch: bool = True) -> None:
+    def path(profiler: str, ending: str) -> Path:
+        return folder / window_name("17-ab", tag, stage=None, profiler=profiler, ending=ending)
+
+    base_ns = BASE_TIME_NS + 1000 * number  # no two processes record the same
+    FakeTrace.viztracer(pid=4000 + number, base_time_ns=base_ns).write(path("viztracer", ".json"))
+    FakeTrace.proton(base_time_ns=base_ns).write(path("proton", ".chrome_trace"))
+    if torch:
+        FakeTrace(rank=number, world_size=4).write(path("torch", ".json.gz"))
