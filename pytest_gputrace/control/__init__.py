@@ -12,23 +12,26 @@ if TYPE_CHECKING:
     from pytest_gputrace.control.answer import Answer
     from pytest_gputrace.control.client import ProfileClient
     from pytest_gputrace.control.collecting import collect
-    from pytest_gputrace.control.coordinator import Coordinator, LocalWorker, WorkerHandle
+    from pytest_gputrace.control.coordinator import Coordinator
     from pytest_gputrace.control.endpoint import Endpoint
+    from pytest_gputrace.control.expected import Collection, Expected
+    from pytest_gputrace.control.handle import LocalWorker, WorkerHandle
     from pytest_gputrace.control.remote import RemoteProfile
     from pytest_gputrace.control.reply import Reply, Written
     from pytest_gputrace.control.request import ProfileRequest
     from pytest_gputrace.control.server import ControlServer
     from pytest_gputrace.control.session import Session
     from pytest_gputrace.control.snapshot import Snapshot
-    from pytest_gputrace.control.verdict import Collection, RankVerdict
+    from pytest_gputrace.control.verdict import RankVerdict
 
 _HOMES = {
     "Answer": "answer",
-    "Collection": "verdict",
+    "Collection": "expected",
     "ControlServer": "server",
     "Coordinator": "coordinator",
     "Endpoint": "endpoint",
-    "LocalWorker": "coordinator",
+    "Expected": "expected",
+    "LocalWorker": "handle",
     "ProfileClient": "client",
     "ProfileRequest": "request",
     "RankVerdict": "verdict",
@@ -36,7 +39,7 @@ _HOMES = {
     "Reply": "reply",
     "Session": "session",
     "Snapshot": "snapshot",
-    "WorkerHandle": "coordinator",
+    "WorkerHandle": "handle",
     "Written": "reply",
     "collect": "collecting",
 }
@@ -47,6 +50,7 @@ __all__ = [
     "ControlServer",
     "Coordinator",
     "Endpoint",
+    "Expected",
     "LocalWorker",
     "ProfileClient",
     "ProfileRequest",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,8 @@ class Session:
             with session.step("DECODE"):
                 run(batch)
 
-    ``start``, ``stop``, ``status`` and ``close`` may come from any thread, ``step`` comes from the one that works.
+    ``start``, ``stop``, ``status`` and ``close`` may come from any thread, ``step`` comes from the one that works. What is
+    started by another one than that begins with its next step.
 
     Args:
         worker: who this process is; found out by `identify` when not given.
@@ -112,7 +114,7 @@ class Session:
         self._kinds = tuple(all_kinds() if kinds is None else kinds)
         self._barrier = barrier
         self._idle_s = idle_s
-        self._steps = 0
+        self._steps = self._stepper = 0
         self._recording: Recording | None = None
         self._last: Reply | None = None
         self._watchdog: Watchdog | None = None
@@ -141,7 +143,8 @@ class Session:
             except RequestError as error:
                 return self._reply("refused", "nothing was changed: " + "; ".join(error.reasons), reasons=error.reasons)
             recording = Recording(request, self.tag, self._kinds)
-            if recording.window.at_once:
+            # Profilers may see no thread but the one that starts them: leave it to the one that works, where it is known.
+            if recording.window.at_once and self._stepper in (0, threading.get_ident()):
                 recording.window.opened(None)
                 if not recording.open(None):
                     return self._reply("failed", "; ".join(recording.reasons), recording)
@@ -168,7 +171,7 @@ class Session:
 
     def step(self, stage: str | None = None) -> Step:
         """Say that a step of the worker begins, and of which stage it is (``PREFILL``, ``DECODE``); costs nothing when idle."""
-        number, self._steps = self._steps, self._steps + 1
+        number, self._steps, self._stepper = self._steps, self._steps + 1, threading.get_ident()
         if self._recording is None or self._finishing:  # while files are written the worker works on
             return _UNRECORDED
         with self._section:

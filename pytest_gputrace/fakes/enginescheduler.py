@@ -54,7 +54,9 @@ def run_scheduler(
         with contextlib.ExitStack() as stack:
             if config.vendor is not None:
                 plan = CapturePlan(Capture(worker.node, worker.rank, "engine"), config.vendor)  # type: ignore[arg-type]  # checked by the configuration
-                stack.enter_context(fake_torch_for(plan, group=worker))
+                # Without a node nothing else may say who it is.
+                group = None if config.node is None else worker
+                stack.enter_context(fake_torch_for(plan, group=group))
             if "torch" in sys.modules:
                 sys.modules["torch"].set_num_threads(1)  # a thread pool does not survive a fork
             _Scheduler(config, worker, Wire(end)).run()

@@ -23,7 +23,7 @@ __all__ = ["CudaProfilerKind", "CudaRange"]
 class CudaProfilerKind:
     """CUDA's switch for the profiler around this process."""
 
-    words = ("CUDA_PROFILER",)
+    words: tuple[str, ...] = ("CUDA_PROFILER",)
 
     def refusals(self, words: tuple[str, ...]) -> Iterator[str]:
         """Without torch, without a GPU, and on AMD, where torch's switch does nothing."""

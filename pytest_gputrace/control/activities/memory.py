@@ -28,7 +28,7 @@ _TAKEN = (
 class MemoryKind:
     """torch's memory history, as this process has it. torch calls it private, and has kept it since 2.1."""
 
-    words = ("MEM",)
+    words: tuple[str, ...] = ("MEM",)
 
     def refusals(self, words: tuple[str, ...]) -> Iterator[str]:
         """Without torch, without a GPU, and where a history is recorded or cannot be."""

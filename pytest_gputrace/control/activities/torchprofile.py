@@ -35,7 +35,7 @@ _PACKING = 1  # the fastest: a trace gets ten times smaller all the same
 class TorchProfileKind:
     """torch's profiler, as this process has it."""
 
-    words = ("CPU", "GPU")
+    words: tuple[str, ...] = ("CPU", "GPU")
 
     def refusals(self, words: tuple[str, ...]) -> Iterator[str]:
         """Without torch, without the GPU that was asked for, and where a profile is recorded already."""

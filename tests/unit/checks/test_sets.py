@@ -137,20 +137,21 @@ def test_the_order_of_files_changes_nothing(tmp_path: Path) -> None:
 
 def test_workers_that_only_coordinates_tell_apart_are_counted(tmp_path: Path) -> None:
     paths = [
-        write(tmp_path, f"id-DP{dp}-TP{tp}.torch.json", rank=0, told=False, day=2 * dp + tp)
+        write(tmp_path, f"id-DP{dp}-TP{tp}.torch.json", rank=2 * dp + tp, told=False)
         for dp in range(2) for tp in range(2)
     ]  # fmt: skip
     assert found(tmp_path, expect_ranks=4) == []
     paths[3].unlink()
     [missing] = check([tmp_path], select=["GT501"], expect_ranks=4).all_findings
-    assert "3 of 4 ranks have a file: DP0-TP0, DP0-TP1 and DP1-TP0" in missing.message
+    assert "3 of 4 ranks have a file: DP0-TP0, DP0-TP1, DP1-TP0" in missing.message
 
 
 def test_a_rank_inside_of_a_smaller_world_contradicts_no_session(tmp_path: Path) -> None:
     for rank in range(4):  # two engines of two ranks each
         name = f"id-DP{rank // 2}-TP{rank % 2}-node=n-rank{rank}.torch.json"
-        write(tmp_path, name, rank=rank % 2, world=2, day=rank)
-    assert found(tmp_path, expect_ranks=4) == []
+        write(tmp_path, name, rank=rank % 2, world=2)
+    report = check([tmp_path], select=["GT501", "GT502", "GT503"], expect_ranks=4)
+    assert [one.message for one in report.all_findings] == []
 
 
 def test_a_rank_inside_of_the_same_world_contradicts_a_session(tmp_path: Path) -> None:

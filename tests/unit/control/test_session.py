@@ -360,6 +360,19 @@ class TestBarrier:
 
 
 class TestThreads:
+    def test_a_profile_begins_in_the_thread_that_works(self, made: Callable[..., Session], tmp_path: Path) -> None:
+        kind = PretendKind()
+        session = made(kind)
+        session.step()
+        replies: list[Any] = []
+        starting = threading.Thread(target=lambda: replies.append(session.start(asked(tmp_path))))
+        starting.start()
+        starting.join(SOON_S)
+        assert (replies[0].status, kind.log) == ("armed", [])
+        session.step()
+        assert kind.log == ["start viztracer"]
+        assert session.stop().files[0].steps == 1
+
     def test_what_is_bound_to_its_thread_is_ended_by_its_next_step(
         self, made: Callable[..., Session], tmp_path: Path
     ) -> None:

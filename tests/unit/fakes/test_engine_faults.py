@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gputrace.control.activities import protondoor
 from pytest_gputrace.errors import ControlError
 from pytest_gputrace.fakes import FakeEngine
 from pytest_gputrace.fakes.enginefaults import (
@@ -37,6 +38,7 @@ from tests.unit.fakes.enginehelp import ask, names, running, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: processes that die with their parent")
 KILLED = "killed by signal 9 (SIGKILL)"
@@ -71,6 +73,13 @@ def stop(engine: FakeEngine) -> tuple[int, dict[str, Any]]:
 def dies(engine: FakeEngine, tag: str) -> str:
     until(lambda: tag in engine.deaths())
     return engine.deaths()[tag]
+
+
+@pytest.fixture(autouse=True)
+def no_profiler_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("GPUTRACE_", "TOKENSPEED_")):
+            monkeypatch.delenv(name)
 
 
 def is_whole(path: Path) -> bool:
@@ -229,17 +238,18 @@ def test_start_fails_in_one_profiler(tmp_path: Path) -> None:
 
 
 def test_save_fails_in_one_profiler_and_the_other_writes(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch: its profiler is replaced")
+    if why := protondoor.missing():
+        pytest.skip(f"needs proton: {why}")
     with real(tmp_path, SaveFails("TP1", activity="VIZTRACER")) as engine:
-        assert start(engine, "p", "CPU", "VIZTRACER")[0] == 200
+        assert start(engine, "p", "PROTON", "VIZTRACER")[0] == 200
         engine.generate()
         status, verdicts = stop(engine)
         assert status == 500
         assert "injected: VIZTRACER cannot write" in verdicts["TP1"]["message"]
         assert names(engine.folder) == [
-            "p-TP0.torch.json.gz",
+            "p-TP0.proton.chrome_trace",
             "p-TP0.viztracer.json",
-            "p-TP1.torch.json.gz",
+            "p-TP1.proton.chrome_trace",
         ]
 
 
