@@ -120,6 +120,8 @@ def _shell_words(files: Sequence[str], folder: Path) -> str:
 
     if set(Snapshot.of(folder).files) <= set(files):
         return shlex.quote(str(folder))
+    if len(files) == 1:
+        return shlex.quote(files[0])
     begin = _begin(files)
     if os.path.basename(begin) and set(glob.glob(f"{glob.escape(begin)}*")) == set(files):
         return f"{shlex.quote(begin)}*"

@@ -139,7 +139,8 @@ class RemoteProfile:
             profile_id=self.started.profile_id,
         )
         replies = {each.rank: _reply(each) for each in told}
-        dead = {each.rank: each.message for each in told if each.verdict == "dead"}
+        # What was complete on disk is looked at anew, and told by whoever looks.
+        dead = {each.rank: each.message.partition("; complete on disk:")[0] for each in told if each.verdict == "dead"}
         if any(each.verdict in ("missing", "truncated") for each in told) and not any(
             each.verdict == "growing" for each in told
         ):

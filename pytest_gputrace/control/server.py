@@ -233,11 +233,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _drain(self) -> None:
         """Take in some of what was not read: closing on it would reset the connection, and the response with it."""
-        self.connection.shutdown(socket.SHUT_WR)
-        self.connection.settimeout(_DRAIN_S)
+        rest = _DeadlineReader(self.connection, time.monotonic() + _DRAIN_S)
         left = _LONGEST_DRAIN
         with contextlib.suppress(OSError):
-            while left > 0 and (data := self.connection.recv(1 << 16)):
+            self.connection.shutdown(socket.SHUT_WR)
+            while left > 0 and (data := rest.read(1 << 16)):
                 left -= len(data)
 
 

@@ -134,7 +134,7 @@ class FakeEngine:
         return list(self._pids)
 
     def start(self) -> Self:
-        """Start all processes, and wait until it serves.
+        """Start all processes, and wait until it serves. It ends with the thread that starts it.
 
         Raises:
             ControlError: it did not come up in time, or not at all; ends with the last lines of its log.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from pytest_gputrace.fakes.enginefaults import EngineFault, fault_from_json
+from pytest_gputrace.fakes.enginefaults import ACTIVITIES, EngineFault, fault_from_json
 from pytest_gputrace.fakes.events import VENDORS
 from pytest_gputrace.fakes.validate import check_seconds, check_text, did_you_mean, one_of, whole
 from pytest_gputrace.model import WorkerId
@@ -45,6 +45,8 @@ class EngineConfig:
         for name in ("dp", "tp"):
             whole("FakeEngine", name, getattr(self, name))
         one_of("FakeEngine", "kind", self.kind, KINDS)
+        for word in self.prepare:
+            one_of("FakeEngine", "an activity to prepare", word, ACTIVITIES)
         if self.vendor is not None:
             one_of("FakeEngine", "vendor", self.vendor, VENDORS)
         if self.node is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "ACTIVITIES",
     "FAULTS",
     "CutsShort",
     "Dies",
@@ -36,6 +37,9 @@ __all__ = [
     "WritesSlowly",
     "fault_from_json",
 ]
+
+ACTIVITIES = ("CPU", "GPU", "MEM", "CUDA_PROFILER", "PROTON", "VIZTRACER")
+"""What an engine can be asked to record."""
 
 Moment = Literal["recording", "stopping", "writing", "stopped"]
 """When a scheduler dies: in its first step after a start, when it is told to stop, in the middle of its first file, or
@@ -159,6 +163,10 @@ class StartFails(EngineFault):
     activity: str = "VIZTRACER"
     name: ClassVar[str] = "start_fails"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.name, "activity", self.activity, ACTIVITIES)
+
 
 @dataclass(frozen=True, repr=False)
 class SaveFails(EngineFault):
@@ -166,6 +174,10 @@ class SaveFails(EngineFault):
 
     activity: str = "VIZTRACER"
     name: ClassVar[str] = "save_fails"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.name, "activity", self.activity, ACTIVITIES)
 
 
 @dataclass(frozen=True, repr=False)

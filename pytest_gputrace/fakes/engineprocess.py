@@ -64,7 +64,7 @@ def main(ready: int, parent: int) -> None:
 def _prepare(activities: Sequence[str]) -> None:
     """Import once what every scheduler would import for these activities; what is not installed stays away."""
     kinds()  # our own modules, too
-    words = {word.upper() for word in activities}
+    words = set(activities)
     if "PROTON" in words and not protondoor.missing():
         protondoor.open_proton()
     modules = {"viztracer": words & {"VIZTRACER"}, "torch": words & _TORCHS}

@@ -146,8 +146,8 @@ class _Scheduler:
     def _told(self, what: str, request: Mapping[str, Any]) -> Any:
         if what == "start":
             reply = self._session.start(request)
-            if reply.ok and "PROTON" in request.get("activities", ()) and not protondoor.missing():
-                self._scope = protondoor.open_proton().scope
+            if reply.ok and self._config.kind == "gputrace" and "PROTON" in request["activities"]:
+                self._scope = protondoor.open_proton().scope  # without a GPU, scopes are all that it records
             return reply
         return self._session.stop() if what == "stop" else self._session.status()
 

@@ -117,7 +117,8 @@ class _VizTracerRecorder:
     def stop(self) -> None:
         """Record no more."""
         try:
-            self._tracer.stop()
+            # Frames that are open then are written as ended then: as openings without an end nobody could tell their length.
+            self._tracer.stop(stop_option="flush_as_finish")
         finally:
             self._let_go()
 

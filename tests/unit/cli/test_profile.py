@@ -304,6 +304,16 @@ def test_a_load_that_only_the_system_refuses(url: str) -> None:
     assert main([*words(url)[:-3], "./odd"]) == 127
 
 
+def test_what_to_do_next_names_this_profile_alone(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("traces").mkdir()
+    Path("traces/earlier.json").write_text("[]")
+    assert main(words(url)) == 0
+    begin = Path("traces").absolute() / "1796028603.5-TP-"
+    lines = capfd.readouterr().err.splitlines()
+    assert f"next: gputrace show {begin}*" in lines
+    assert f"      gputrace merge {begin}* -o timeline.json.gz" in lines
+
+
 def test_what_is_secret_is_not_told(engine: Engine, url: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("token").write_text("t0ken\n")
     assert main(words(url, "--token-file", "token")) == 0

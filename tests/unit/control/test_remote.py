@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gputrace.control import remote as remote_module
 from pytest_gputrace.control.answer import Answer
 from pytest_gputrace.control.client import ProfileClient
 from pytest_gputrace.control.remote import RemoteProfile, profilers_of
@@ -100,15 +101,29 @@ def test_what_was_there_before_does_not_count(folder: Path) -> None:
 
 def test_what_the_engine_says_of_its_workers_is_told(folder: Path) -> None:
     engine = Engine()
-    ranks = (RankVerdict(tag(0), "dead", "killed by signal 9 (SIGKILL)"), RankVerdict(tag(1), "failed", "disk full"))
+    ended = "killed by signal 9 (SIGKILL); complete on disk: no file"
+    ranks = (RankVerdict(tag(0), "dead", ended), RankVerdict(tag(1), "failed", "disk full"))
     engine.stopped = Answer(False, "failed", "no rank is ok", profile_id="p1", ranks=ranks)
     remote = RemoteProfile(engine, folder)
     with remote.window():
         pass
     collection = remote.collect(2)  # of nobody a file is waited for
     assert [each.verdict for each in collection.ranks] == ["dead", "failed"]
-    assert "killed by signal 9 (SIGKILL)" in collection.describe()
+    assert f"TP0: dead: {ended}\n" in collection.describe()
     assert "disk full" in collection.describe()
+
+
+def test_a_file_that_an_engine_of_ours_waited_for_is_not_waited_for_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "_SEEN_LATER_S", 0.05)
+    engine = Engine()
+    engine.stopped = Answer(False, "failed", "none", profile_id="p1", ranks=(RankVerdict(tag(0), "missing"),))
+    remote = RemoteProfile(engine, folder)
+    with remote.window():
+        pass
+    [verdict] = remote.collect(1, timeout_s=3600.0).ranks
+    assert verdict.verdict == "missing"
 
 
 def test_more_ranks_than_the_engine_has(folder: Path) -> None:

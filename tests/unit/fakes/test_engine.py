@@ -207,6 +207,7 @@ def test_a_frontend_that_does_not_come_up_is_ended(
         ({"vendor": "cpu"}, ValueError, "vendor 'cpu'"),
         ({"timeout_s": 0}, ValueError, "timeout_s=0"),
         ({"node": ""}, ValueError, "node"),
+        ({"prepare": "PROTON"}, ValueError, "an activity to prepare 'P'"),
         ({"faults": ["dies"]}, TypeError, "'dies' is no fault"),
         ({"faults": [Dies("DP1-TP0")]}, ValueError, r"dies\(tag='DP1-TP0'\) is for no scheduler.*TP0, TP1"),
     ],

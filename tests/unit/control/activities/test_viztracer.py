@@ -81,6 +81,23 @@ def test_a_report_is_published_that_can_be_merged(setup: Setup) -> None:
 
 
 @pytest.mark.usefixtures("viztracer")
+@pytest.mark.usefixtures("viztracer")
+def test_frames_that_are_open_at_the_stop_have_an_end(setup: Setup) -> None:
+    recorder = VizTracerKind().recorder(setup)
+    recorder.start()
+
+    def outer() -> None:
+        work()
+        recorder.stop()
+
+    outer()
+    [saved] = recorder.save()
+    events = json.loads(saved.path.read_text())["traceEvents"]
+    assert [
+        event["ph"] for event in events if event["name"].startswith("test_frames") or ".outer" in event["name"]
+    ] == ["X"]
+
+
 def test_several_rounds_each_have_their_own_calls_and_file(setup: Setup) -> None:
     paths = []
     for _ in range(3):
@@ -187,7 +204,7 @@ class Pretender:
 
     def start(self) -> None: ...
 
-    def stop(self) -> None: ...
+    def stop(self, stop_option: str | None = None) -> None: ...
 
     def clear(self) -> None: ...
 
