@@ -16,6 +16,8 @@
     │   └── DeclarationError    what was declared about it cannot be: an unknown check or capability
     ├── ControlError            a profile could not be controlled: a worker, an engine or an endpoint did not do its part
     │   ├── RequestError        what was asked for cannot be done; nothing was changed
+    │   │   └── ForeignFolderError  its files would go where an endpoint may not write
+    │   ├── UnheardError        an engine did not answer
     │   └── ActivityError       one profiler could not start, or what it wrote is not there
     ├── MergeError              files cannot be one timeline: a rank is absent, double or corrupt, a time counts from nowhere
     ├── SelectionError          a code was selected or ignored that no rule has
@@ -40,6 +42,7 @@ __all__ = [
     "DeclarationError",
     "EmptyCaptureError",
     "ExportError",
+    "ForeignFolderError",
     "GputraceError",
     "IdentityError",
     "LayoutError",
@@ -50,6 +53,7 @@ __all__ = [
     "RequestError",
     "SelectionError",
     "SessionStolenError",
+    "UnheardError",
     "UnknownPathError",
 ]
 
@@ -170,6 +174,18 @@ class RequestError(ControlError):
     def __init__(self, message: str, *, reasons: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.reasons = tuple(reasons) or (message,)
+
+
+class ForeignFolderError(RequestError):
+    """The folder that was asked for is not below the one where an endpoint may write."""
+
+
+class UnheardError(ControlError):
+    """No answer came. ``sent`` says whether the request may have reached the engine all the same."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class ActivityError(ControlError):

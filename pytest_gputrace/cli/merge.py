@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_gputrace.timeline.inputs import Input
     from pytest_gputrace.timeline.outcome import MergeResult
 
-__all__ = ["add"]
+__all__ = ["add", "refuse_output"]
 
 _USAGE = """%(prog)s [PATH ...] [--rank N FILE ...]... -o OUT [--force]
            [--align anchor|collectives|first-event] [--assume-base FILE=NS]...
@@ -205,7 +205,7 @@ def _refuse_wrong_use(options: argparse.Namespace) -> None:
 
     given, _ = collect(options.paths, options.ranks)
     _refuse_bases(options.assume_base, given)
-    _refuse_output(options.output, given, force=options.force)
+    refuse_output(options.output, given, force=options.force)
 
 
 def _refuse_bases(bases: Iterable[tuple[str, int]], given: Iterable[Input]) -> None:
@@ -219,7 +219,13 @@ def _refuse_bases(bases: Iterable[tuple[str, int]], given: Iterable[Input]) -> N
             raise GputraceError(f"--assume-base: two bases for {file}, {assumed[path]} and {base_ns}")
 
 
-def _refuse_output(output: Path, given: Iterable[Input], *, force: bool) -> None:
+def refuse_output(output: Path, given: Iterable[Input], *, force: bool) -> None:
+    """Look at where a timeline shall go.
+
+    Raises:
+        PublishError: it cannot go there, or, without ``force``, would replace what is there.
+    """
+
     def refuse(why: str) -> None:
         raise PublishError(f"{output}{why}", path=output)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.cli.commands import count
-from pytest_gputrace.cli.merge import _refuse_output as refuse_timeline
+from pytest_gputrace.cli.merge import refuse_output as refuse_timeline
 from pytest_gputrace.errors import RequestError
 
 if TYPE_CHECKING:
@@ -83,7 +83,12 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     profile.add_argument("--stages", type=_words, metavar="A,B", help="with --by-stage: which ones")
     profile.add_argument("--with-stack", action="store_true", help="record Python's stacks")
     profile.add_argument("--record-shapes", action="store_true", help="record the shapes of arguments")
-    profile.add_argument("--deadline", type=_seconds, metavar="S", help="the engine stops by itself after S seconds")
+    profile.add_argument(
+        "--deadline",
+        type=_seconds,
+        metavar="S",
+        help="the engine stops by itself after S seconds, so that nothing records for ever (gputrace: after 600)",
+    )
     profile.add_argument("--profile-id", metavar="ID", help="what the names of the files begin with")
 
 

@@ -9,7 +9,6 @@ import contextlib
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pytest_gputrace.cli.gathering import checked, merged, next_commands
 from pytest_gputrace.cli.load import run_load
@@ -88,7 +87,7 @@ class ProfiledRun:
             return
         activities = ",".join(self._fields.get("activities", ()))
         what = " of ".join(filter(None, [answer.profile_id, activities]))
-        tell(f"profile: {what or 'started'}; {client.kind} at {_place(client.url)}, files in {remote.folder}")
+        tell(f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}")
 
     def _stop(self) -> None:
         try:
@@ -170,12 +169,6 @@ def tell(*lines: str) -> None:
 
 def _short(text: str) -> str:
     return printable(textwrap.shorten(text, _LONGEST, placeholder=" ..."))
-
-
-def _place(url: str) -> str:
-    """The URL without a user and password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _lines(text: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.control.answer import Answer
 from pytest_gputrace.control.dialects import DIALECTS, KINDS
-from pytest_gputrace.control.transport import Heard, Transport, UnheardError
-from pytest_gputrace.errors import ControlError, RequestError
+from pytest_gputrace.control.transport import Heard, Transport
+from pytest_gputrace.errors import ControlError, RequestError, UnheardError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

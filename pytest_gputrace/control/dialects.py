@@ -26,9 +26,9 @@ class Dialect:
     """The endpoint of one kind of engine.
 
     ``names`` are the fields of `ProfileRequest` that it takes, under the names it has for them; ``instead`` says what to
-    do about others. ``offered`` is what an engine needs to have the endpoint at all. ``one_gpu_client``: PROTON excludes
-    GPU and CUDA_PROFILER. ``only_counts_stages``: by stage it needs ``num_steps`` (its scheduler dies without) and passes
-    over ``start_step``. ``stages_lower``: its stages are written small.
+    do about others. ``offered`` is what an engine needs to have the endpoint at all. ``only_counts_stages``: by
+    stage it needs ``num_steps`` (its scheduler dies without) and passes over ``start_step``. ``stages_lower``: its stages
+    are written small.
     """
 
     kind: str
@@ -37,7 +37,6 @@ class Dialect:
     activities: tuple[str, ...]
     offered: str
     instead: Mapping[str, str] = field(default_factory=dict)
-    one_gpu_client: bool = False
     only_counts_stages: bool = False
     stages_lower: bool = False
 
@@ -89,7 +88,7 @@ class Dialect:
         if unknown:
             yield f"{self.title} has no activity {', '.join(unknown)}; give some of {', '.join(self.activities)}"
         both = [word for word in ("GPU", "CUDA_PROFILER") if word in asked]
-        if self.one_gpu_client and "PROTON" in asked and both:
+        if "PROTON" in asked and both:
             yield (
                 f"PROTON excludes {' and '.join(both)}: a process has one client of the GPU's profiler;"
                 " CPU, MEM and VIZTRACER go with it"
@@ -160,7 +159,6 @@ TOKENSPEED = Dialect(
     activities=("CPU", "GPU", "MEM", "CUDA_PROFILER", "VIZTRACER", "PROTON"),
     offered="its control server passes it on to the gateway; is this the address of the control server?",
     instead={"stages": "by stage it records prefill and decode, always both", "deadline_s": _NO_DEADLINE},
-    one_gpu_client=True,
     only_counts_stages=True,
 )
 """TokenSpeed: refuses before anything starts; unknown words are passed over there.

@@ -47,8 +47,8 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_gputrace.control.answer import Answer
 from pytest_gputrace.control.bearer import check_token, holds
 from pytest_gputrace.control.origins import foreign_page
-from pytest_gputrace.control.requestbody import ForeignFolderError, read_object, read_request
-from pytest_gputrace.errors import ControlError, RequestError
+from pytest_gputrace.control.requestbody import read_object, read_request
+from pytest_gputrace.errors import ControlError, ForeignFolderError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_gputrace.control.request import ProfileRequest
-from pytest_gputrace.errors import RequestError
+from pytest_gputrace.errors import ForeignFolderError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ForeignFolderError", "read_object", "read_request"]
-
-
-class ForeignFolderError(RequestError):
-    """The folder that was asked for is not below the allowed one."""
+__all__ = ["read_object", "read_request"]
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.control.bearer import authorization, check_token
 from pytest_gputrace.control.origins import is_loopback
-from pytest_gputrace.errors import ControlError
+from pytest_gputrace.errors import ControlError, UnheardError
 
 if TYPE_CHECKING:
     from email.message import Message
 
-__all__ = ["Heard", "Transport", "UnheardError", "first_line"]
+__all__ = ["Heard", "Transport", "first_line"]
 
 _MOST_BYTES = 64 << 20
 _BLOCK = 1 << 16
@@ -32,14 +32,6 @@ class Heard:
     status: int
     body: bytes
     location: str = ""
-
-
-class UnheardError(ControlError):
-    """No answer came. ``sent`` says whether the request may have reached the engine all the same."""
-
-    def __init__(self, message: str, *, sent: bool) -> None:
-        super().__init__(message)
-        self.sent = sent
 
 
 class Transport:

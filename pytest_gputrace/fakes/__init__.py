@@ -1,7 +1,8 @@
 """Stand-ins for GPUs, launchers and clusters, so that a real exporter can be tried and broken without any.
 
 Public names are resolved on first use. From the rest of the package only the data model and the errors are used:
-what makes the evidence never shares a belief with what judges it.
+what makes the evidence never shares a belief with what judges it. The processes of a ``FakeEngine`` alone run the library's
+profile control: there it is what is tried.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_gputrace.fakes import faults
+    from pytest_gputrace.fakes import enginefaults, faults
     from pytest_gputrace.fakes.cluster import Cluster
     from pytest_gputrace.fakes.engine import FakeEngine
     from pytest_gputrace.fakes.events import FakeEvent, fake_events
@@ -55,6 +56,7 @@ __all__ = [
     "Outcome",
     "RankDirs",
     "TraceFault",
+    "enginefaults",
     "fake_events",
     "fake_torch",
     "faults",
@@ -66,8 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "faults":
-        return importlib.import_module(f"{__name__}.faults")
+    if name in ("enginefaults", "faults"):
+        return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -209,7 +209,7 @@ class DiskFull(EngineFault):
 
 @dataclass(frozen=True, repr=False)
 class IgnoresSigterm(EngineFault):
-    """SIGTERM does nothing to the scheduler."""
+    """SIGTERM does not end the scheduler."""
 
     name: ClassVar[str] = "ignores_sigterm"
 

@@ -165,8 +165,8 @@ def test_gputrace_cluster_tells_a_fault_that_struck_nobody(
 def test_every_public_fixture_says_what_it_gives() -> None:
     names = {name for name in fixtures.__all__ if name.startswith("gputrace_")}
     assert names == {
-        "gputrace_check", "gputrace_cluster", "gputrace_dir", "gputrace_fake_profiler", "gputrace_fault",
-        "gputrace_rank_dirs",
+        "gputrace_check", "gputrace_cluster", "gputrace_dir", "gputrace_engine", "gputrace_fake_profiler",
+        "gputrace_fault", "gputrace_rank_dirs", "gputrace_server",
     }  # fmt: skip
     for name in names:
         function = getattr(fixtures, name)._get_wrapped_function()

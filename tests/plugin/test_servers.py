@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fake engine needs Linux")
 
 
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch: a real session records with it")
 def test_a_profile_of_a_fake_engine(
     gputrace_engine: EngineFactory, gputrace_server: ServerFactory, gputrace_dir: Path
 ) -> None:
@@ -28,6 +30,15 @@ def test_a_profile_of_a_fake_engine(
     collection = server.collect(2)
     assert [each.verdict for each in collection.ranks] == ["ok", "ok"]
     assert sorted(each.rank for each in collection.ranks) == sorted(engine.tags)
+
+
+def test_an_engine_tells_its_kind(gputrace_engine: EngineFactory, gputrace_server: ServerFactory) -> None:
+    engine = gputrace_engine(tp=1, kind="sglang", prepare=())
+    server = gputrace_server(engine)
+    assert (server.client.kind, server.folder) == ("sglang", engine.folder)
+    with server.window(activities=["CPU"]):
+        engine.generate(requests=1, tokens=1)
+    assert len(server.collect(1).files) == 1
 
 
 def test_two_engines_have_a_folder_each(gputrace_engine: EngineFactory) -> None:

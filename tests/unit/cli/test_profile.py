@@ -256,6 +256,7 @@ def test_files_that_cannot_be_merged(engine: Engine, url: str, capfd: pytest.Cap
         (["--token-file", "nowhere"], "--token-file nowhere cannot be read: No such file or directory"),
         (["--token-file", "file"], "--token-file file is empty"),
         (["--url", "ftp://127.0.0.1/"], "ftp"),
+        (["--url", "http://me:secret@127.0.0.1/"], "the URL holds a name or a password"),
     ],
 )
 def test_wrong_use_starts_and_sends_nothing(
@@ -264,7 +265,9 @@ def test_wrong_use_starts_and_sends_nothing(
     Path("file").touch()
     Path("file.json").write_text("[]")
     assert code_of(words(url, *more, load="touch run")) == 2
-    assert told in capfd.readouterr().err
+    err = capfd.readouterr().err
+    assert told in err
+    assert "secret" not in err
     assert engine.asked == []
     assert not Path("run").exists()
 

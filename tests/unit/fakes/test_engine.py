@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gputrace.control.activities import protondoor
 from pytest_gputrace.errors import ControlError
 from pytest_gputrace.fakes import FakeEngine
 from pytest_gputrace.fakes.enginefaults import Dies
@@ -102,6 +104,7 @@ def test_nothing_is_left_after_an_exception(tmp_path: Path) -> None:
 
 def test_schedulers_die_with_a_frontend_that_is_killed(tmp_path: Path) -> None:
     with FakeEngine(tmp_path, **NAIVE) as engine:
+        engine.kill("TP1", signal.SIGSTOP)  # nor can one that does nothing itself be left
         os.kill(engine.pid, signal.SIGKILL)
         assert until(lambda: not any(running(pid) for pid in engine.pids.values()))
         with pytest.raises(ControlError, match=r"/generate was not answered.*engine\.log"):
@@ -109,22 +112,53 @@ def test_schedulers_die_with_a_frontend_that_is_killed(tmp_path: Path) -> None:
     engine.shutdown()
 
 
+def test_a_frontend_that_hangs_is_ended_with_its_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_gputrace.fakes.engine._SHUTDOWN_S", 0.1)
+    with FakeEngine(tmp_path, **NAIVE) as engine:
+        pids = [engine.pid, *engine.pids.values()]
+        os.kill(engine.pid, signal.SIGSTOP)
+    assert not any(running(pid) for pid in pids)
+
+
 OWNER = """
-import sys, time
+import os, signal, sys, time
 from pytest_gputrace.fakes import FakeEngine
 with FakeEngine(sys.argv[1], kind="sglang", prepare=()) as engine:
+    if sys.argv[2] == "hangs":
+        os.kill(engine.pid, signal.SIGSTOP)
     print(engine.pid, *engine.pids.values(), flush=True)
     time.sleep(600)
 """
 
 
-def test_all_die_with_the_test_process(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
+@pytest.mark.parametrize("frontend", ["works", "hangs"])
+def test_all_die_with_the_test_process(tmp_path: Path, frontend: str) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path), frontend]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         owner.kill()
     assert len(pids) == 3
     assert until(lambda: not any(running(pid) for pid in pids))
+
+
+def test_profilers_see_the_work_of_each_step(tmp_path: Path) -> None:
+    pytest.importorskip("viztracer", reason="needs viztracer: a real session records with it")
+    if why := protondoor.missing():
+        pytest.skip(f"needs proton: {why}")
+    with FakeEngine(tmp_path, tp=1) as engine:
+        ask(engine, "/start_profile", {"profile_id": "p", "activities": ["VIZTRACER", "PROTON"]})
+        engine.generate(requests=2, tokens=3)
+        assert ask(engine, "/stop_profile")[0] == 200
+        files = [json.loads((engine.folder / name).read_text()) for name in names(engine.folder)]
+    scopes, calls = ([event["name"].split(" ")[0] for event in file["traceEvents"]] for file in files)
+    for found in (scopes, calls):
+        assert {name: found.count(name) for name in ("prefill_batch", "decode_batch", "forward")} == {
+            "prefill_batch": 2,
+            "decode_batch": 6,
+            "forward": 8,
+        }
+    assert calls.count("layer") == 24
 
 
 def test_what_is_under_way_at_a_shutdown_is_lost(tmp_path: Path) -> None:

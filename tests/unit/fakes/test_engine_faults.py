@@ -91,14 +91,13 @@ def is_whole(path: Path) -> bool:
     return True
 
 
-def test_early_reply_answers_before_the_file_is_there(tmp_path: Path) -> None:
-    with naive(tmp_path, EarlyReply(late_s=0.4)) as engine:
+def test_early_reply_answers_before_the_others_have_written(tmp_path: Path) -> None:
+    with naive(tmp_path, EarlyReply(late_s=3600)) as engine:
         start(engine)
         engine.generate(tokens=1)
         assert stop(engine)[0] == 200
         (first,) = names(engine.folder)
         assert "-TP-0" in first
-        assert until(lambda: len(names(engine.folder)) == 2)
 
 
 def test_early_reply_of_a_real_session_is_no_loss(tmp_path: Path) -> None:
@@ -118,12 +117,12 @@ def test_never_writes_says_yes_and_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_never_writes_takes_the_place_of_a_real_session(tmp_path: Path) -> None:
-    with real(tmp_path, NeverWrites("TP1"), collect_timeout_s=1.0) as engine:
+    with real(tmp_path, NeverWrites("TP1"), collect_timeout_s=2.0) as engine:
         assert start(engine)[0] == 200
         engine.generate(tokens=1)
         status, verdicts = stop(engine)
         assert status == 500
-        assert names(engine.folder) == ["p-TP0.viztracer.json"]
+        assert until(lambda: names(engine.folder) == ["p-TP0.viztracer.json"])
         assert "answered that it stopped" in verdicts["TP1"]["message"]
 
 
@@ -142,7 +141,7 @@ def test_stop_blocks_and_the_others_have_written(tmp_path: Path) -> None:
         assert start(engine)[0] == 200
         engine.generate(tokens=1)
         assert stop(engine)[0] == 500
-        assert names(engine.folder) == ["p-TP0.viztracer.json"]
+        assert until(lambda: names(engine.folder) == ["p-TP0.viztracer.json"])
         assert engine.deaths() == {}
         assert running(engine.pids["TP1"]), "it lives, and blocks"
 

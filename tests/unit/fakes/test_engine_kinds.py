@@ -51,7 +51,7 @@ _TEXT = ("Start profiling.\n", "Stop profiling. This will take some time.\n")
         ),
     ],
 )
-def test_a_stop_is_answered_before_all_have_written(
+def test_all_write_once_a_stop_is_answered(
     tmp_path: Path,
     kind: Any,
     asked: dict[str, Any],
@@ -134,3 +134,23 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
         assert ask(engine, "/start_profile", [1])[0] == 422
         assert ask(engine, "/start_profile", method="GET")[0] == 405
         assert ask(engine, "/profile_status", method="GET")[0] == 404
+
+
+@pytest.mark.parametrize("activities", [["CPU"], ["PROTON", "VIZTRACER"]])
+def test_no_two_files_are_alike(tmp_path: Path, activities: list[str]) -> None:
+    with FakeEngine(tmp_path, tp=2, kind="tokenspeed", prepare=()) as engine:
+        for number in range(2):
+            ask(engine, "/start_profile", {"profile_id": f"p{number}", "activities": activities})
+            engine.generate(tokens=1)
+            ask(engine, "/stop_profile")
+            assert until(lambda: len(names(engine.folder)) == (number + 1) * 2 * len(activities))  # noqa: B023  # called at once
+    contents = [json.dumps(events(path)) for path in engine.folder.iterdir()]
+    assert len(set(contents)) == len(contents) == 4 * len(activities)
+
+
+def events(path: Path) -> Any:
+    """What is in a trace, whatever its file says of itself."""
+    data = path.read_bytes()
+    document = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    base = document.get("viztracer_metadata", document).get("baseTimeNanoseconds")
+    return base, document["traceEvents"]
