@@ -1,14 +1,15 @@
-"""Run the benchmarks that are named, or all: export, profile, load, cluster, contract, check, merge."""
+"""Run the benchmarks that are named, or all: export, profile, control, load, cluster, contract, check, merge."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import check, cluster, contract, export, load, merge, profile
+from benchmarks import check, cluster, contract, control, export, load, merge, profile
 
 ALL = {
     "export": export.main,
     "profile": profile.main,
+    "control": control.main,
     "load": load.main,
     "cluster": cluster.main,
     "contract": contract.main,

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_gputrace.fakes.engineconfig import EngineConfig
-    from pytest_gputrace.fakes.enginefaults import EngineFault
     from pytest_gputrace.fakes.enginesession import EngineSession, NaiveFiles
     from pytest_gputrace.fakes.enginework import Scope
     from pytest_gputrace.model import WorkerId
@@ -107,18 +106,18 @@ class _Scheduler:
         session: EngineSession
         files: NaiveFiles
         if config.kind == "gputrace":
-            session = self._library_session(self._struck)
+            session = self._library_session()
             files = LibraryFiles(worker, session.tag)
         else:
             files = ForeignFiles(config.kind, worker, config.folder)
             session = foreign_session(self, files, config)
         return harm_session(self._struck, session, self, files)
 
-    def _library_session(self, struck: list[EngineFault]) -> Session:
+    def _library_session(self) -> Session:
         who: dict[str, Any] = {"worker": self.worker}
         if self._config.node is None:
             who = {"coordinates": self.worker.coordinates}
-        return Session(**who, kinds=harm_kinds(struck, kinds()))
+        return Session(**who, kinds=harm_kinds(self._struck, kinds()))
 
     def _idle_s(self) -> float | None:
         """Until the next task; without any, until a command comes."""
@@ -147,7 +146,8 @@ class _Scheduler:
         if what == "start":
             reply = self._session.start(request)
             if reply.ok and self._config.kind == "gputrace" and "PROTON" in request["activities"]:
-                self._scope = protondoor.open_proton().scope  # without a GPU, scopes are all that it records
+                # Without a GPU, scopes are all that it records. A fault may say yes where there is no Proton.
+                self._scope = contextlib.nullcontext if protondoor.missing() else protondoor.open_proton().scope
             return reply
         return self._session.stop() if what == "stop" else self._session.status()
 

@@ -119,9 +119,10 @@ def test_what_is_no_list_of_words_is_refused(kind: str, words: Any) -> None:
 
 
 @pytest.mark.parametrize("word", ["GPU", "CUDA_PROFILER"])
-def test_two_clients_of_the_gpu_are_refused_before_the_engine_is_asked(word: str) -> None:
+@pytest.mark.parametrize("kind", ["tokenspeed", "gputrace"])
+def test_two_clients_of_the_gpu_are_refused_before_the_engine_is_asked(kind: str, word: str) -> None:
     with pytest.raises(RequestError, match=f"PROTON excludes {word}: a process has one client"):
-        DIALECTS["tokenspeed"].body({"activities": [word.lower(), "proton"]})
+        DIALECTS[kind].body({"activities": [word.lower(), "proton"]})
 
 
 @pytest.mark.parametrize("kind", ["sglang", "tokenspeed"])
