@@ -85,7 +85,7 @@ class Coordinator:
 
         Returns:
             ``recording`` or ``armed``; ``refused`` where nothing was changed, also as one is under way; ``failed``
-            where some had started, which were stopped again. The reasons name each worker that did not start.
+            where some had started, which keep nothing of it. The reasons name each worker that did not start.
         """
         with self._changed:
             if (why := self._busy()) is not None:
@@ -171,7 +171,7 @@ class Coordinator:
     def _start_all(self, request: ProfileRequest) -> Answer:
         asked = Asked(self._workers, lambda worker: worker.start(request))
         asked.wait(self._reply_timeout_s)
-        replies, deaths = asked.give_up(lambda worker: worker.stop()), asked.deaths()
+        replies, deaths = asked.give_up(lambda worker: worker.cancel()), asked.deaths()
         wrong = {}
         for tag in self._tags:
             if tag in deaths:
@@ -197,12 +197,12 @@ class Coordinator:
         return Answer(False, "refused" if is_refused else "failed", message, *named, verdicts, reasons)
 
     def _undo(self, started: Sequence[WorkerHandle]) -> dict[str, str]:
-        """Stop those again; what stands in the way of that, by tag."""
-        asked = Asked(started, lambda worker: worker.stop())
+        """Have those keep nothing; what stands in the way of that, by tag."""
+        asked = Asked(started, lambda worker: worker.cancel())
         asked.wait(min(_UNDO_S, self._reply_timeout_s))
         answered = {*asked.replies(), *asked.deaths()}
         tags = [worker.tag for worker in started if worker.tag not in answered]
-        return dict.fromkeys(tags, "started, and may record on: it did not answer when it was stopped again")
+        return dict.fromkeys(tags, "started, and may record on: it did not answer when it was cancelled")
 
     def _stop_all(self, profile: _Profile, timeout_s: float) -> Answer:
         request = profile.request

@@ -28,6 +28,9 @@ class WorkerHandle(Protocol):
     def stop(self) -> Reply:
         """Have its session stop."""
 
+    def cancel(self) -> Reply:
+        """Have its session end without keeping anything."""
+
     def status(self) -> Reply:
         """Ask its session."""
 
@@ -49,6 +52,10 @@ class LocalWorker:
     def stop(self) -> Reply:
         """Stop the session."""
         return self._session.stop()
+
+    def cancel(self) -> Reply:
+        """End the session's profile, and keep nothing of it."""
+        return self._session.cancel()
 
     def status(self) -> Reply:
         """Ask the session."""

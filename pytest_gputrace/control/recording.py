@@ -72,7 +72,7 @@ class Recording:
                 recorder.start()
             except Exception as error:  # noqa: BLE001  # the worker's own work goes on; ends in a reason
                 self._lose(f"{' and '.join(words)} could not start: {_told(error)}")
-                self._undo()
+                self.undo()
                 return False
             self._recorders.append(recorder)
         self._windows += 1
@@ -138,7 +138,8 @@ class Recording:
         came = f"the stages that came were {others}" if others else "is there traffic?"
         return f"no step of {wanted} came; {came}"
 
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """End what records, and leave nothing of it on disk."""
         recorders, self._recorders = self._recorders, []
         for recorder in reversed(recorders):
             recorder.discard()

@@ -169,6 +169,18 @@ class Session:
             self._finish("it was stopped")
         return self._result_of(recording)
 
+    def cancel(self) -> Reply:
+        """End a profile that is under way and keep nothing of an open window, as it did not begin on other workers."""
+        with self._section:
+            recording = self._recording
+            if recording is not None and not recording.may_close:
+                self._stop_for = "it was cancelled"
+            elif recording is not None:
+                recording.undo()
+                self._let_go(self._reply("idle", "it was cancelled, and nothing was kept", recording))
+                self._last = None
+            return self.status()
+
     def step(self, stage: str | None = None) -> Step:
         """Say that a step of the worker begins, and of which stage it is (``PREFILL``, ``DECODE``); costs nothing when idle."""
         number, self._steps, self._stepper = self._steps, self._steps + 1, threading.get_ident()
@@ -260,11 +272,17 @@ class Session:
             recording.finish(self._barrier)
         finally:  # a Ctrl-C must not leave a profile that can neither go on nor end
             status: Status = "failed" if recording.reasons else "stopped"
-            reply = self._reply(status, recording.describe(why), recording, recording.reasons)
-            if self._watchdog is not None:
-                self._watchdog.end()
-            self._recording, self._watchdog, self._stop_for, self._finishing = None, None, "", False
-            self._last = recording.reply = reply
+            self._let_go(self._reply(status, recording.describe(why), recording, recording.reasons))
+
+    def _let_go(self, reply: Reply) -> None:
+        """Be idle again, with the reply for whoever asks from now on."""
+        recording, watchdog = self._recording, self._watchdog
+        self._recording, self._watchdog, self._stop_for, self._finishing = None, None, "", False
+        self._last = reply
+        if watchdog is not None:
+            watchdog.end()
+        if recording is not None:
+            recording.reply = reply
             recording.ended.set()
 
     def _look(self, recording: Recording) -> float | None:

@@ -68,6 +68,10 @@ class SchedulerHandle:
         """Have it stop."""
         return self.ask_reply("stop")
 
+    def cancel(self) -> Reply:
+        """Have it end without keeping anything."""
+        return self.ask_reply("cancel")
+
     def status(self) -> Reply:
         """What it does."""
         return self.ask_reply("status")

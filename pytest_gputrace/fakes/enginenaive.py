@@ -70,6 +70,10 @@ class NaiveSession:
         self._request = None
         return self._last
 
+    def cancel(self) -> Reply:
+        """Engines of today know no such thing: a stop."""
+        return self.stop()
+
     def status(self) -> Reply:
         """Whether it records."""
         if self._request is not None:

@@ -149,7 +149,8 @@ class _Scheduler:
                 # Without a GPU, scopes are all that it records. A fault may say yes where there is no Proton.
                 self._scope = contextlib.nullcontext if protondoor.missing() else protondoor.open_proton().scope
             return reply
-        return self._session.stop() if what == "stop" else self._session.status()
+        ask = {"stop": self._session.stop, "cancel": self._session.cancel, "status": self._session.status}
+        return ask[what]()
 
     def _step(self, traffic: _Traffic) -> None:
         """One step of the traffic at hand, or the answer that it is done."""

@@ -26,6 +26,9 @@ class EngineSession(Protocol):
     def stop(self) -> Reply:
         """End it."""
 
+    def cancel(self) -> Reply:
+        """End it, and keep nothing."""
+
     def status(self) -> Reply:
         """What is going on."""
 
@@ -69,6 +72,10 @@ class Wrapped:
     def stop(self) -> Reply:
         """End it."""
         return self._inner.stop()
+
+    def cancel(self) -> Reply:
+        """End it, and keep nothing."""
+        return self._inner.cancel()
 
     def status(self) -> Reply:
         """What is going on."""

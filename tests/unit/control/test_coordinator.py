@@ -64,6 +64,12 @@ class Worker:
         files = tuple(self.write(request)) if not self.lies else ()
         return self.reply("stopped", files=files)
 
+    def cancel(self) -> Reply:
+        self.calls.append("cancel")
+        self.stopped.set()
+        self.request = None
+        return self.reply("idle")
+
     def status(self) -> Reply:
         if self.stop_waits is not None and self.stopped.is_set():
             self.stop_waits.wait(LONG_S)
@@ -208,14 +214,14 @@ def test_one_that_raises_has_failed(tmp_path: Path) -> None:
     assert named(stopped, "TP0") == "asking it failed: OSError: the pipe is broken"
 
 
-def test_where_one_refuses_the_others_are_stopped_again(tmp_path: Path) -> None:
+def test_where_one_refuses_the_others_keep_nothing(tmp_path: Path) -> None:
     workers = [Worker("TP0"), Worker("TP1", refuses="Proton is not installed"), Worker("TP2")]
     coordinator = Coordinator(workers)
     started = coordinator.start(request(tmp_path))
     assert (started.ok, started.status) == (False, "failed")
     assert started.reasons == ("TP1: Proton is not installed",)
     assert started.message.startswith("the profile was not started, as 1 of 3 workers did not: TP1: Proton")
-    assert [worker.calls for worker in workers] == [["start", "stop"], ["start"], ["start", "stop"]]
+    assert [worker.calls for worker in workers] == [["start", "cancel"], ["start"], ["start", "cancel"]]
     workers[1].refuses = ""
     assert coordinator.start(request(tmp_path)).ok
     assert coordinator.stop().ok
@@ -229,14 +235,14 @@ def test_where_all_refuse_nothing_was_changed(tmp_path: Path) -> None:
     assert [worker.calls for worker in workers] == [["start"], ["start"]]
 
 
-def test_one_that_does_not_answer_a_start_is_named_and_stopped_when_it_does(
+def test_one_that_does_not_answer_a_start_is_named_and_cancelled_when_it_does(
     tmp_path: Path, release: threading.Event
 ) -> None:
     silent, other = Worker("TP1", start_waits=release), Worker("TP0")
     started = Coordinator([other, silent], reply_timeout_s=SOON_S).start(request(tmp_path))
     assert (started.ok, started.status) == (False, "failed")
     assert started.reasons == ("TP1: did not answer in 0.5 s",)
-    assert other.calls == ["start", "stop"]
+    assert other.calls == ["start", "cancel"]
     release.set()
     assert silent.stopped.wait(LONG_S)
 
@@ -246,7 +252,7 @@ def test_one_that_is_dead_is_not_waited_for_at_the_start(tmp_path: Path, release
     started = Coordinator([other, dead]).start(request(tmp_path))
     assert started.reasons == ("TP1: exited with 3",)
     assert verdicts(started) == {"TP1": "dead"}
-    assert other.calls == ["start", "stop"]
+    assert other.calls == ["start", "cancel"]
 
 
 def test_stop_twice_gives_the_same_answer_and_does_nothing(tmp_path: Path) -> None:

@@ -178,6 +178,27 @@ class TestStop:
         assert session.stop().files[0].steps == 0
 
 
+class TestCancel:
+    def test_keeps_nothing_and_another_profile_may_begin(self, made: Callable[..., Session], tmp_path: Path) -> None:
+        kind = PretendKind()
+        session = made(kind)
+        session.start(asked(tmp_path, num_steps=5))
+        session.step()
+        reply = session.cancel()
+        assert (reply.ok, reply.status, kind.log) == (True, "idle", ["start viztracer", "discard viztracer"])
+        assert names(tmp_path) == []
+        assert session.stop().status == "refused"
+        session.start(asked(tmp_path))
+        assert session.stop().ok
+
+    def test_of_nothing_is_harmless(self, made: Callable[..., Session], tmp_path: Path) -> None:
+        session = made()
+        assert session.cancel().status == "idle"
+        session.start(asked(tmp_path))
+        kept = session.stop()
+        assert session.cancel() == kept
+
+
 class TestFailures:
     def test_who_started_before_is_undone(self, made: Callable[..., Session], tmp_path: Path) -> None:
         log: list[str] = []
