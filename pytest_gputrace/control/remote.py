@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.control.collecting import collect
 from pytest_gputrace.control.dialects import DIALECTS
-from pytest_gputrace.control.expected import Expected
+from pytest_gputrace.control.expected import Expected, profilers_of
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import DEFAULT_ACTIVITIES
 from pytest_gputrace.control.snapshot import Snapshot
@@ -16,16 +16,15 @@ from pytest_gputrace.errors import ControlError, RequestError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_gputrace.control.answer import Answer
     from pytest_gputrace.control.client import ProfileClient
     from pytest_gputrace.control.expected import Collection
     from pytest_gputrace.control.verdict import RankVerdict
 
-__all__ = ["RemoteProfile", "profilers_of"]
+__all__ = ["RemoteProfile"]
 
-_PROFILERS = {"CPU": "torch", "GPU": "torch", "MEM": "memory", "PROTON": "proton", "VIZTRACER": "viztracer"}
 _NAME_PROFILERS = ("gputrace", "tokenspeed")
 """The kinds of engines whose files tell by their names which profiler wrote them."""
 
@@ -160,8 +159,3 @@ def _reply(told: RankVerdict) -> Reply:
     """What a worker said, as far as the engine's verdict on it tells; its files are looked at anew."""
     failed = told.verdict == "failed"
     return Reply(not failed, "failed" if failed else "stopped", told.message, told.rank)
-
-
-def profilers_of(activities: Iterable[str]) -> tuple[str, ...]:
-    """Which profilers write a file for these activities, by the words in names; CUDA_PROFILER writes none."""
-    return tuple(sorted({_PROFILERS[word] for word in activities if word in _PROFILERS}))

@@ -27,21 +27,21 @@ __all__ = ["ControlServer"]
 _READ_S = 10.0
 """How long a client may take to send its request, and again to take the response."""
 _CLOSE_S = 10.0
+_POLL_S = 0.05
 _MOST_CONNECTIONS = 64
 _DRAIN_S = 1.0
 _LONGEST_DRAIN = 1 << 20
 
 
 class ControlServer:
-    """A server for one endpoint, bound at once.
+    """A server for one endpoint; it serves, in a thread of its own, from when it is made until ``close``.
 
     ::
 
         with ControlServer(Endpoint(coordinator, allowed_dir="/data/profiles")) as server:
             print(server.url)
 
-    In the block it serves, in a thread of its own; an engine that has a thread for it calls ``serve_forever`` there,
-    and ``close`` from anywhere. A stop that is under way goes on when the server is closed.
+    A stop that is under way goes on when the server is closed. A process that forks makes it afterwards.
 
     Args:
         endpoint: answers the requests.
@@ -64,8 +64,11 @@ class ControlServer:
         except OSError as error:
             raise ControlError(f"cannot bind {host}:{port}: {error.strerror or error}") from error
         self._lock = threading.Lock()
-        self._serving = False
         self._closed = False
+        serving = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_S,), name="gputrace-control", daemon=True
+        )
+        serving.start()
 
     @property
     def url(self) -> str:
@@ -77,14 +80,6 @@ class ControlServer:
             shown = "127.0.0.1" if address.version == 4 else "::1"
         return f"http://{shown if address.version == 4 else f'[{shown}]'}:{bound[1]}"
 
-    def serve_forever(self) -> None:
-        """Serve in this thread until ``close``; at once over when that was called before."""
-        with self._lock:
-            if self._closed:
-                return
-            self._serving = True
-        self._server.serve_forever(poll_interval=0.05)
-
     def close(self, timeout_s: float = _CLOSE_S) -> None:
         """Take no more requests; those under way have until ``timeout_s`` to end, and go on behind our back after that."""
         with self._lock:
@@ -92,20 +87,16 @@ class ControlServer:
         if not first:
             return
         deadline = time.monotonic() + timeout_s
-        if self._serving:
-            self._server.shutdown()
+        self._server.shutdown()
         self._server.server_close()
         self._server.wait(deadline)
 
     def __enter__(self) -> Self:
-        """Serve in a thread of its own."""
-        threading.Thread(target=self.serve_forever, name="gputrace-control", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close."""
         self.close()
 
 

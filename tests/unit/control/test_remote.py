@@ -9,7 +9,8 @@ import pytest
 from pytest_gputrace.control import remote as remote_module
 from pytest_gputrace.control.answer import Answer
 from pytest_gputrace.control.client import ProfileClient
-from pytest_gputrace.control.remote import RemoteProfile, profilers_of
+from pytest_gputrace.control.expected import profilers_of
+from pytest_gputrace.control.remote import RemoteProfile
 from pytest_gputrace.control.verdict import RankVerdict
 from pytest_gputrace.errors import ControlError, RequestError
 from pytest_gputrace.fakes import FakeTrace
@@ -214,5 +215,5 @@ def test_an_engine_that_cannot_be_told_where_is_not(folder: Path) -> None:
 
 
 def test_profilers() -> None:
-    assert profilers_of(["GPU", "CPU", "MEM", "PROTON", "VIZTRACER"]) == ("memory", "proton", "torch", "viztracer")
+    assert profilers_of(["GPU", "CPU", "MEM", "PROTON", "VIZTRACER"]) == ("torch", "memory", "proton", "viztracer")
     assert profilers_of(["CUDA_PROFILER"]) == ()
