@@ -58,7 +58,9 @@ def engine_of(
 ) -> Iterator[FakeEngine]:
     """An engine that can record ``activities``, whatever profiler's settings the environment has."""
     need(*activities)
-    engine = FakeEngine(root, faults=faults, prepare=activities, **{"node": None, "timeout_s": GENEROUS_S, **options})
+    engine = FakeEngine(
+        root, faults=faults, **{"prepare": activities, "node": None, "timeout_s": GENEROUS_S, **options}
+    )
     with contextlib.ExitStack() as end:
         with pytest.MonkeyPatch.context() as environment:
             for name in list(os.environ):

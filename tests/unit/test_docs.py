@@ -16,6 +16,7 @@ SHOWN = {
     ROOT / "docs/how-to/keep-every-capture.md": ["test_keep_every_capture.py"],
     ROOT / "docs/how-to/check-traces.md": ["test_check_traces.py"],
     ROOT / "docs/how-to/merge-traces.md": ["test_merge_traces.py"],
+    ROOT / "docs/how-to/profile-a-server.md": ["my_engine.py", "test_profile_a_server.py"],
     ROOT / "docs/how-to/profile-real-ranks.md": ["train.py", "test_profile_real_ranks.py"],
     ROOT / "docs/how-to/prove-your-own-exporter.md": ["my_exporter.py", "test_prove_your_own_exporter.py"],
 }
