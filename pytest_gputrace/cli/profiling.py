@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import textwrap
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.cli.gathering import checked, merged, next_commands
 from pytest_gputrace.cli.load import run_load
 from pytest_gputrace.cli.signals import Ended, Signals
 from pytest_gputrace.cli.waiting import WaitingLine
+from pytest_gputrace.control.request import DEADLINE_S
 from pytest_gputrace.errors import ControlError, GputraceError
 from pytest_gputrace.report.wording import printable
 
@@ -68,8 +70,10 @@ class ProfiledRun:
     def _record(self, signals: Signals) -> None:
         try:
             self._start()
+            began_s = time.monotonic()
             self.load = run_load(self._command, signals)
             tell(f"load: {self.load.words}")
+            self._hold_to_deadline(time.monotonic() - began_s)
         finally:
             if self._remote.running:
                 self._stop()
@@ -88,6 +92,13 @@ class ProfiledRun:
         activities = ",".join(self._fields.get("activities", ()))
         what = " of ".join(filter(None, [answer.profile_id, activities]))
         tell(f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}")
+
+    def _hold_to_deadline(self, took_s: float) -> None:
+        """An engine of ours that was told no deadline has one all the same: what it cut off is no success."""
+        is_open = self._remote.running and not {"deadline_s", "num_steps"} & {*self._fields}
+        if is_open and self._remote.client.kind == "gputrace" and took_s > DEADLINE_S:
+            what = f"nothing was recorded after {DEADLINE_S:g} s, and the load took {took_s:.0f} s: give --deadline"
+            self.problems.append(what)
 
     def _stop(self) -> None:
         try:

@@ -36,7 +36,9 @@ class Part:
         if self.death:
             complete = [each for each in self.files if each.is_complete]
             names = ", ".join(map(_name, complete)) or "no file"
-            return self._verdict("dead", f"{self.death}; complete on disk: {names}", complete)
+            cut = ", ".join(map(_name, self._unfinished()))
+            message = f"{self.death}; complete on disk: {names}" + (f"; not whole: {cut}" if cut else "")
+            return self._verdict("dead", message, complete)
         if self.reply is not None and not self.reply.ok:
             return self._verdict("failed", self.reply.message)
         if expected.profilers == ():

@@ -41,6 +41,7 @@ class Recording:
         self.files: list[Written] = []
         self.reasons: list[str] = []
         self.steps = 0
+        self._of_stage: dict[str, int] = {}
         self.reply: Reply | None = None
         self.ended = threading.Event()
         self._windows = 0
@@ -83,6 +84,8 @@ class Recording:
         recorders, self._recorders = self._recorders, []
         steps, stage = self.window.steps, self.window.stage
         self.steps += steps
+        if stage is not None:
+            self._of_stage[stage] = steps
         stopped = [recorder for recorder in reversed(recorders) if self._stop(recorder)]
         interrupt: BaseException | None = None
         for recorder in reversed(stopped):
@@ -117,9 +120,11 @@ class Recording:
 
     def describe_steps(self) -> str:
         """How many steps were recorded, in words."""
-        steps = self.steps + (self.window.steps if self.window.is_open else 0)
         of = "" if self.request.num_steps is None else f" of {self.request.num_steps}"
-        of += " of each stage" if self.request.profile_by_stage and of else ""
+        if self.request.profile_by_stage:
+            now = {str(self.window.stage): self.window.steps} if self.window.is_open else {}
+            return ", ".join(f"{stage} {steps}{of}" for stage, steps in {**self._of_stage, **now}.items()) + " steps"
+        steps = self.steps + (self.window.steps if self.window.is_open else 0)
         return f"{steps}{of} step{'' if steps == 1 and not of else 's'}"
 
     def describe(self, why: str) -> str:

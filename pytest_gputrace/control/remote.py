@@ -137,7 +137,8 @@ class RemoteProfile:
             profilers=profilers_of(self._activities) if self.client.kind in _NAME_PROFILERS else None,
             profile_id=self.started.profile_id,
         )
-        replies = {each.rank: _reply(each) for each in told}
+        # Of any other rank it is not known whether it answered the engine.
+        replies = {each.rank: _reply(each) for each in told if each.verdict in ("ok", "failed")}
         # What was complete on disk is looked at anew, and told by whoever looks.
         dead = {each.rank: each.message.partition("; complete on disk:")[0] for each in told if each.verdict == "dead"}
         if any(each.verdict in ("missing", "truncated") for each in told) and not any(

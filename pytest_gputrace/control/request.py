@@ -17,12 +17,14 @@ from pytest_gputrace.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ACTIVITIES", "DEFAULT_ACTIVITIES", "DEFAULT_STAGES", "ProfileRequest", "new_profile_id"]
+__all__ = ["ACTIVITIES", "DEADLINE_S", "DEFAULT_ACTIVITIES", "DEFAULT_STAGES", "ProfileRequest", "new_profile_id"]
 
 ACTIVITIES = ("CPU", "GPU", "MEM", "CUDA_PROFILER", "PROTON", "VIZTRACER")
 """The words for what can be recorded, as serving engines have them."""
 
 DEFAULT_ACTIVITIES = ("CPU", "GPU")
+DEADLINE_S = 600.0
+"""When a window is closed at the latest, where nothing else is said."""
 DEFAULT_STAGES = ("PREFILL", "DECODE")
 """The stages that are recorded by stage where none are named."""
 
@@ -50,7 +52,8 @@ class ProfileRequest:
             made; one that has passed means the next. ``None`` records at once.
         num_steps: how many steps are recorded, of each stage where it is done by stage; ``None`` until stopped.
         profile_by_stage: a window, and a file, for each stage. A stage's window lasts from its first step to its
-            ``num_steps``-th, or until a step of another stage comes. Without ``num_steps`` to the latter alone.
+            ``num_steps``-th, or until a stage comes that has no window yet. Without ``num_steps`` it lasts until a step
+            of any other stage comes.
         stages: which ones, in capitals; `DEFAULT_STAGES` when not given.
         with_stack: have torch's profiler record Python's stacks.
         record_shapes: have torch's profiler record the shapes of arguments.
@@ -69,7 +72,7 @@ class ProfileRequest:
     stages: tuple[str, ...] = ()
     with_stack: bool = False
     record_shapes: bool = False
-    deadline_s: float = 600.0
+    deadline_s: float = DEADLINE_S
 
     def __post_init__(self) -> None:
         for name in ("activities", "stages"):

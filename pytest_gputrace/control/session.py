@@ -66,7 +66,7 @@ class Step:
 
 _UNRECORDED = Step()
 _NONE = "no profile was started"
-_FULL = "all its steps are recorded"
+_FULL = "its windows are over"
 
 
 class Session:

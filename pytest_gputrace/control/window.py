@@ -28,8 +28,9 @@ class Close:
 class Window:
     """The windows of one profile: one, or one for each stage.
 
-    A stage's window begins with its first step and ends with the first of another stage, or when it is full; a stage is
-    recorded once. A step of no stage counts for none.
+    A stage's window begins with its first step and ends when it is full, or with the first step of a stage that still
+    waits for its own; without a number of steps with that of any other stage. A stage is recorded once. Steps of other
+    stages, and of none, count for nothing.
 
     ``steps`` is how many steps the open window has, ``is_open`` whether there is one, ``is_done`` whether none will be
     any more. ``other_stages`` are those that came and are not asked for.
@@ -64,7 +65,7 @@ class Window:
     def before_step(self, number: int, stage: str | None) -> Iterator[Open | Close]:
         """What is to be done before step ``number``, which then counts."""
         stage = None if stage is None else stage.upper()
-        if self.is_full or (self.is_open and self._waiting is not None and stage not in (None, self.stage)):
+        if self.is_full or (self.is_open and self._is_ended_by(stage)):
             self.closed()
             yield Close()
         if not self.is_open and not self.is_done and number >= self._first_step and self._is_wanted(stage):
@@ -83,6 +84,12 @@ class Window:
         """Note that the window is not open any more."""
         self.is_open = False
         self.is_done = not self._waiting
+
+    def _is_ended_by(self, stage: str | None) -> bool:
+        if self._waiting is None or stage in (None, self.stage):
+            return False
+        # Batches of several stages alternate: only for one that has nothing yet a count is left short.
+        return self._num_steps is None or stage in self._waiting
 
     def _is_wanted(self, stage: str | None) -> bool:
         if self._waiting is None:

@@ -43,7 +43,7 @@ VIZTRACER = ("VIZTRACER",)
 BOTH = ("PROTON", "VIZTRACER")
 KILLED = "killed by signal 9 (SIGKILL)"
 STEPS = {"TP0": 9, "TP1": 9}
-COLLECT_S = 5.0  # for what never comes, beside files that do on a slow machine
+COLLECT_S = 4.0  # for what never comes, beside files that do on a slow machine
 NOT_LONG_S = 0.5  # for what never comes, where all else is there
 NEVER_S = 3600.0
 
@@ -155,7 +155,7 @@ def test_an_answer_to_a_stop_means_that_the_late_ones_have_written(tmp_path: Pat
 
 
 def test_files_of_an_engine_that_answers_early_are_waited_for(tmp_path: Path) -> None:
-    with engine_of(tmp_path, EarlyReply(late_s=0.7), kind="sglang") as engine:
+    with engine_of(tmp_path, EarlyReply(late_s=0.4), kind="sglang") as engine:
         remote = control(engine)
         with remote.window(activities=["CPU"]):
             engine.generate()
@@ -247,13 +247,13 @@ def test_a_second_round_that_writes_nothing_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_second_round_of_another_engine_that_writes_nothing_is_missing(tmp_path: Path) -> None:
-    with engine_of(tmp_path, SecondRoundEmpty(), kind="sglang") as engine:
+    with engine_of(tmp_path, SecondRoundEmpty(), kind="sglang", tp=1) as engine:
         remote = control(engine)
         collections = []
         for timeout_s in (GENEROUS_S, NOT_LONG_S):
             with remote.window(activities=["CPU"]):
                 engine.generate()
-            collections.append(remote.collect(2, timeout_s=timeout_s))
+            collections.append(remote.collect(1, timeout_s=timeout_s))
     first, second = collections
     assert first.ok, first.describe()
     assert not second.ok

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_gputrace import check, merge
 from pytest_gputrace.model import Severity
-from tests.e2e.profiling import calls, control, engine_of, events, files, need, on_linux
+from tests.e2e.profiling import calls, control, engine_of, events, files, on_linux
 from tests.perfetto.contents import amounts, rank_of, slices
 from tests.perfetto.processor import TraceProcessor, need_perfetto
 from tests.unit.fakes.enginehelp import running, until
@@ -28,37 +28,44 @@ DECODED = (10, 10, 5, 5)
 
 
 @pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a profile of which every process was killed right after the answer to its stop."""
-    need_perfetto()
-    need(*ACTIVITIES)
-    with engine_of(
-        tmp_path_factory.mktemp("engine"), activities=ACTIVITIES, dp=2, tp=2, node="node0", collect_timeout_s=60.0
-    ) as engine:
+def profile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A profile of which every process was killed right after the answer to its stop: its folder, and its files before."""
+    root = tmp_path_factory.mktemp("engine")
+    with engine_of(root, activities=ACTIVITIES, dp=2, tp=2, node="node0") as engine:
         remote = control(engine, "profile")
         assert remote.start(activities=ACTIVITIES, profile_id="p").ok
         engine.generate(requests=3, tokens=5)  # two of the first group's, one of the second's
         answer = remote.stop()
         for pid in (*engine.pids.values(), engine.pid):
+            os.kill(pid, signal.SIGSTOP)
+        before = files(remote.folder)
+        for pid in (*engine.pids.values(), engine.pid):
             os.kill(pid, signal.SIGKILL)
         assert until(lambda: not any(running(pid) for pid in engine.pids.values()))
     assert answer.ok, answer.describe()
-    return remote.folder
+    told = sorted(path for each in answer.ranks for path in each.files)
+    assert told == [str(remote.folder / name) for name in before]
+    return remote.folder, before
 
 
-def test_eight_complete_files_are_left(profile: Path) -> None:
-    found = files(profile)
+def test_eight_complete_files_are_left(profile: tuple[Path, dict[str, bytes]]) -> None:
+    folder, before = profile
+    found = files(folder)
+    assert found == before, "byte by byte"
     assert list(found) == [
         f"p-{worker}-node=node0-rank{rank}.{profiler}" for rank, worker in enumerate(WORKERS) for profiler in PROFILERS
     ]
     assert [calls(content)["decode"] for content in found.values()] == [steps for steps in DECODED for _ in PROFILERS]
-    report = check(profile, expect_ranks=4)
+    report = check(folder, expect_ranks=4)
     assert (len(report.files), report.count(Severity.ERROR)) == (8, 0)
-    assert [path.name for path in profile.iterdir() if path.name not in found] == []
+    assert [path.name for path in folder.iterdir() if path.name not in found] == []
 
 
-def test_perfetto_finds_on_one_timeline_what_is_in_the_files(profile: Path, tmp_path: Path) -> None:
-    result = merge(profile, tmp_path / "timeline.json.gz", expect_ranks=4)
+def test_perfetto_finds_on_one_timeline_what_is_in_the_files(
+    profile: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    need_perfetto()
+    result = merge(profile[0], tmp_path / "timeline.json.gz", expect_ranks=4)
     assert (len(result.inputs), result.missing_ranks, result.left_out) == (8, (), ())
     with TraceProcessor() as perfetto:
         perfetto.load(result.path)

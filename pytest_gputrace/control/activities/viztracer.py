@@ -128,10 +128,13 @@ class _VizTracerRecorder:
         private = self._output.private(".json")
         try:
             tracer.save(output_file=str(private))
-        except BaseException:
-            if private.exists() and private.stat().st_size == 0:  # opened, and nothing came
-                private.unlink()
-            raise
+        except Exception as error:
+            what = f"VizTracer could not write its report: {type(error).__name__}: {error}"
+            if private.exists() and private.stat().st_size:
+                what += f"; what there is of it is {private}"
+            else:
+                private.unlink(missing_ok=True)  # opened, and nothing came
+            raise ActivityError(what, activity=_WORD) from error
         told = tracer.data.get("viztracer_metadata", {})
         tracer.clear()
         saved = deliver(self._output, private, activity=_WORD, profiler=self.profiler, ending=".json")

@@ -212,7 +212,7 @@ def test_who_died_is_not_waited_for_and_what_it_left_complete_is_told(tmp_path: 
         RankVerdict(
             "TP0",
             "dead",
-            f"killed by signal 9 (SIGKILL); complete on disk: {own('TP0', 'viztracer')}",
+            f"killed by signal 9 (SIGKILL); complete on disk: {own('TP0', 'viztracer')}; not whole: {own('TP0')}",
             (str(tmp_path / own("TP0", "viztracer")),),
         ),
         RankVerdict("TP1", "dead", "exited with 3; complete on disk: no file"),

@@ -287,7 +287,7 @@ class TestWindows:
         assert names(tmp_path) == ["p-DP1-TP2-node=n0-rank5.viztracer.json"]  # by the third step, not by the stop
         reply = session.stop()
         assert (reply.message, reply.files[0].steps) == (
-            "recorded 2 of 2 steps in 1 file; all its steps are recorded", 2,
+            "recorded 2 of 2 steps in 1 file; its windows are over", 2,
         )  # fmt: skip
         assert kind.log == ["start viztracer", "stop viztracer", "save viztracer"]
 
@@ -307,6 +307,7 @@ class TestWindows:
                 pass
         reply = session.stop()
         assert [(file.stage, file.steps) for file in reply.files] == [("PREFILL", 1), ("DECODE", 2)]
+        assert reply.message == "recorded PREFILL 1 of 2, DECODE 2 of 2 steps in 2 files; its windows are over"
         start = "p-DP1-TP2-node=n0-rank5"
         assert names(tmp_path) == [f"{start}-DECODE.viztracer.json", f"{start}-PREFILL.viztracer.json"]
 

@@ -51,9 +51,16 @@ def test_each_stage_has_a_count_and_a_window_of_its_own() -> None:
     assert told == ["open PREFILL", "0*", "1*", "close", "2", "open DECODE", "3*", "4*", "close", "5"]
 
 
-def test_a_step_of_another_stage_ends_a_window_that_is_not_full() -> None:
-    told = recorded(window(profile_by_stage=True, num_steps=5), [P, D, P, D])
-    assert told == ["open PREFILL", "0*", "close", "open DECODE", "1*", "close", "2", "3"]
+def test_a_stage_that_has_no_window_yet_ends_one_that_is_not_full() -> None:
+    asked = window(profile_by_stage=True, num_steps=5)
+    assert recorded(asked, [P, D]) == ["open PREFILL", "0*", "close", "open DECODE", "1*"]
+
+
+def test_stages_that_alternate_leave_the_last_window_its_count() -> None:
+    asked = window(profile_by_stage=True, num_steps=2)
+    told = recorded(asked, [P, D, P, "IDLE", D, D])
+    assert told == ["open PREFILL", "0*", "close", "open DECODE", "1*", "2*", "3*", "4*", "close", "5"]
+    assert asked.is_done
 
 
 def test_by_stage_without_a_number_of_steps_each_lasts_until_the_next_stage() -> None:

@@ -255,9 +255,27 @@ def test_a_report_that_cannot_be_written_leaves_no_empty_file(
     recorder = VizTracerKind().recorder(setup)
     recorder.start()
     recorder.stop()
-    with pytest.raises(TypeError, match="surrogates"):
+    with pytest.raises(ActivityError, match="VizTracer could not write its report: TypeError: surrogates$"):
         recorder.save()
     assert list(setup.output.folder.iterdir()) == []
+
+
+def test_a_report_that_is_cut_short_as_the_disk_is_full_is_left_and_named(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, pretender: type[Pretender]
+) -> None:
+    def save(self: Pretender, output_file: str) -> None:
+        Path(output_file).parent.mkdir()
+        Path(output_file).write_text('{"traceEvents":[{')
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pretender, "save", save)
+    recorder = VizTracerKind().recorder(setup)
+    recorder.start()
+    recorder.stop()
+    with pytest.raises(ActivityError, match="No space left on device; what there is of it is ") as raised:
+        recorder.save()
+    [left] = setup.output.folder.iterdir()
+    assert str(raised.value).endswith(str(left))
 
 
 def test_a_report_that_does_not_say_when_it_began_is_published_and_told(
