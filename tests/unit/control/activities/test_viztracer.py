@@ -255,7 +255,7 @@ def test_a_report_that_cannot_be_written_leaves_no_empty_file(
     recorder = VizTracerKind().recorder(setup)
     recorder.start()
     recorder.stop()
-    with pytest.raises(ActivityError, match="VizTracer could not write its report: TypeError: surrogates$"):
+    with pytest.raises(ActivityError, match=r"VizTracer could not write its report: TypeError: surrogates$"):
         recorder.save()
     assert list(setup.output.folder.iterdir()) == []
 
