@@ -107,6 +107,8 @@ class Recording:
         """Once all windows are closed: wait for the others, and say so where nothing was recorded."""
         if not self._windows and not self.reasons:
             self._lose(f"nothing was recorded: {self._why_nothing()}")
+        elif self._windows and self.window.has_count and not self.has_steps:
+            self._lose(f"{self.describe_steps()} were recorded; is there traffic?")
         if barrier is not None:
             try:
                 barrier()

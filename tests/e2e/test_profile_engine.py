@@ -95,10 +95,12 @@ def test_two_clients_of_the_gpu_are_refused_and_harm_nothing(peers: FakeEngine, 
     assert peers.generate(requests=2) == dict.fromkeys(PEERS, 9)
     assert not (peers.folder / folder).exists()
     remote = control(peers, folder)
-    for activities in (["GPU"], ["PROTON"]):
-        assert remote.start(activities=activities).ok
-        peers.generate(requests=2)
-        settle_up(remote)
+    assert remote.start(activities=["PROTON"], num_steps=3).ok
+    peers.generate(requests=2)
+    assert [calls(content) for content in settle_up(remote).values()] == [{"prefill": 1, "decode": 2}] * 2
+    assert remote.start(activities=["GPU"]).ok
+    peers.generate(requests=2)
+    assert len(settle_up(remote)) == 2 * 2
 
 
 # What is in them.

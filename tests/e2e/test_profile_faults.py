@@ -128,6 +128,7 @@ def test_who_ended_when_it_was_told_to_stop_is_dead(verdicts: dict[str, RankVerd
 def test_whose_disk_is_full_has_failed(struck: FakeEngine, verdicts: dict[str, RankVerdict]) -> None:
     assert (verdicts["TP5"].verdict, verdicts["TP5"].files) == ("failed", ())
     assert "the viztracer file is lost" in verdicts["TP5"].message
+    assert str(struck.folder) in verdicts["TP5"].message
     assert running(struck.pids["TP5"])
 
 
@@ -344,7 +345,8 @@ def test_after_a_request_that_was_rejected_all_goes_on(
     assert told in text
     assert healthy.generate() == STEPS
     assert sorted(healthy.folder.iterdir()) == before
-    assert len(works(remote, healthy)) == 2
+    found = works(remote, healthy, num_steps=3)
+    assert [calls(content) for content in found.values()] == [{"prefill": 1, "decode": 2}] * 2
 
 
 def test_what_cannot_be_recorded_together_is_not_even_sent(healthy: FakeEngine, folder: str) -> None:
@@ -508,18 +510,17 @@ def test_a_file_that_takes_the_folders_place_costs_the_files_and_no_more(healthy
 
 
 def test_a_file_that_cannot_be_written_costs_no_other_one(tmp_path: Path) -> None:
-    with engine_of(tmp_path, SaveFails("TP1", activity="VIZTRACER"), activities=BOTH) as engine:
+    with engine_of(tmp_path, SaveFails("TP1", activity="PROTON"), activities=BOTH) as engine:
         remote = control(engine)
         assert remote.start(activities=BOTH, profile_id="p").ok
         engine.generate()
         verdicts = judged(remote)
         found = files(remote.folder)
         assert (verdicts["TP0"].verdict, verdicts["TP1"].verdict) == ("ok", "failed")
-        assert "the viztracer file is lost" in verdicts["TP1"].message
-        kept = named("TP1", "proton.chrome_trace")
-        assert list(found) == [named("TP0", "proton.chrome_trace"), named("TP0"), kept]
-        assert verdicts["TP1"].files == (str(remote.folder / kept),)
-        assert len(works(control(engine, "next"), engine, activities=["PROTON"])) == 2
+        assert "the proton file is lost" in verdicts["TP1"].message
+        assert list(found) == [named("TP0", "proton.chrome_trace"), named("TP0"), named("TP1")]
+        assert verdicts["TP1"].files == (str(remote.folder / named("TP1")),)
+        assert len(works(control(engine, "next"), engine)) == 2
 
 
 def test_a_long_id_makes_no_name_that_is_too_long(healthy: FakeEngine, folder: str) -> None:

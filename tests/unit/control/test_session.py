@@ -261,6 +261,14 @@ class TestFailures:
         reply = session.stop()
         assert reply.reasons == ("nothing was recorded: the step it begins with did not come; is there traffic?",)
 
+    def test_a_window_that_shall_count_steps_and_has_none_is_no_success(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        session = made()
+        session.start(asked(tmp_path, num_steps=5))
+        reply = session.stop()
+        assert (reply.reasons, len(reply.files)) == (("0 of 5 steps were recorded; is there traffic?",), 1)
+
     def test_stages_that_never_came_are_told_with_those_that_did(
         self, made: Callable[..., Session], tmp_path: Path
     ) -> None:
