@@ -6,10 +6,12 @@ and then published.
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_gputrace.errors import PublishError
 from pytest_gputrace.naming import name_limit
 from pytest_gputrace.publish import PRIVATE_PREFIX, publish_written
 from pytest_gputrace.windownames import window_name
@@ -22,15 +24,25 @@ __all__ = ["Output"]
 
 @dataclass(frozen=True)
 class Output:
-    """The names of one worker's window: the profile's id, the worker's tag and the stage, if it is one of a stage."""
+    """The names of one worker's window: the profile's id, the worker's tag and the stage, if it is one of a stage.
+
+    ``real`` is the path of the folder behind links when the window opened: whoever may write beside it must not send
+    what was recorded elsewhere by a link in its place. Empty where that is nobody's concern.
+    """
 
     folder: Path
     profile_id: str
     tag: str
     stage: str | None = None
+    real: str = ""
 
     def private(self, ending: str) -> Path:
-        """A path in the folder that nobody else has, for a profiler to write to; made of ASCII without a dot before ``ending``."""
+        """A path in the folder that nobody else has, for a profiler to write to; made of ASCII without a dot before ``ending``.
+
+        Raises:
+            PublishError: the folder is another one than when the window opened.
+        """
+        self._hold_to_place()
         return self.folder / f"{PRIVATE_PREFIX}{secrets.token_hex(8)}{ending}"
 
     def publish(self, private: Path, profiler: str, ending: str) -> Path:
@@ -47,6 +59,7 @@ class Output:
         Raises:
             PublishError: it is not there, or cannot be published; it is left where it is.
         """
+        self._hold_to_place()
         limit = name_limit(self.folder)
 
         def name_of(attempt: int) -> str:
@@ -61,3 +74,8 @@ class Output:
             )
 
         return publish_written(private, self.folder, name_of)
+
+    def _hold_to_place(self) -> None:
+        if self.real and (now := os.path.realpath(self.folder)) != self.real:
+            what = f"{self.folder} leads to {now} now, and led to {self.real} when recording began; nothing is written there"
+            raise PublishError(what, path=self.folder)

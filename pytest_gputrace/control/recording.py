@@ -6,6 +6,7 @@ Not safe for threads; the session sees to that.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,13 +59,14 @@ class Recording:
 
     def open(self, stage: str | None) -> bool:
         """Start every recorder; where one cannot, none records, and the reason is kept."""
-        output = Output(Path(self.request.output_dir), self.request.profile_id, self._tag, stage)
+        folder = Path(self.request.output_dir)
         self._thread = threading.get_ident()
         try:
-            output.folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            self._lose(f"cannot make the folder {output.folder}: {error.strerror}")
+            self._lose(f"cannot make the folder {folder}: {error.strerror}")
             return False
+        output = Output(folder, self.request.profile_id, self._tag, stage, os.path.realpath(folder))
         for kind in self._kinds:
             words = tuple(word for word in kind.words if word in self.request.activities)
             setup = Setup(words, output, self.request.with_stack, self.request.record_shapes)

@@ -27,7 +27,7 @@ from pytest_gputrace.fakes.enginefaults import (
     StopBlocks,
     WritesSlowly,
 )
-from tests.e2e.profiling import GENEROUS_S, calls, control, engine_of, events, files, judged, on_linux, settle_up
+from tests.e2e.profiling import GENEROUS_S, calls, control, engine_of, events, files, judged, need, on_linux, settle_up
 from tests.unit.fakes.enginehelp import ask, running, until
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ NEVER_S = 3600.0
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEngine]:
     """An engine without a fault, for profiles one after the other, each in a folder of its own."""
-    with engine_of(tmp_path_factory.mktemp("healthy"), activities=BOTH) as engine:
+    with engine_of(tmp_path_factory.mktemp("healthy"), activities=VIZTRACER, prepare=BOTH) as engine:
         yield engine
 
 
@@ -67,7 +67,9 @@ def named(rank: str, profiler: str = "viztracer.json") -> str:
 
 def works(remote: RemoteProfile, engine: FakeEngine, **fields: Any) -> dict[str, bytes]:
     """A profile that is as it should be; its files."""
-    assert remote.start(**{"activities": VIZTRACER, **fields}).ok
+    asked = {"activities": VIZTRACER, **fields}
+    need(*asked["activities"])
+    assert remote.start(**asked).ok
     assert engine.generate() == STEPS
     return settle_up(remote)
 

@@ -279,6 +279,35 @@ class TestFailures:
         assert session.stop().reasons == (what,)
 
 
+class TestFolder:
+    def test_a_link_in_its_place_does_not_lead_the_files_elsewhere(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        session = made()
+        (tmp_path / "outside").mkdir()
+        session.start(asked(tmp_path / "profiles"))
+        (tmp_path / "profiles").rename(tmp_path / "moved")
+        (tmp_path / "profiles").symlink_to(tmp_path / "outside")
+        reply = session.stop()
+        assert "leads to" in reply.message
+        assert (reply.ok, names(tmp_path / "outside")) == (False, [])
+
+    def test_one_that_a_link_led_to_all_along_is_fine(self, made: Callable[..., Session], tmp_path: Path) -> None:
+        session = made()
+        (tmp_path / "real").mkdir()
+        (tmp_path / "profiles").symlink_to(tmp_path / "real")
+        session.start(asked(tmp_path / "profiles"))
+        assert session.stop().ok
+        assert len(names(tmp_path / "real")) == 1
+
+    def test_one_that_cannot_be_made_is_told(self, made: Callable[..., Session], tmp_path: Path) -> None:
+        session = made()
+        assert session.start(asked(tmp_path / "new", start_step=0)).status == "armed"
+        (tmp_path / "new").write_text("a file in its place")
+        session.step()
+        assert "cannot make the folder" in session.stop().message
+
+
 class TestWindows:
     def test_count_real_steps_and_close_at_the_end_of_the_last(
         self, made: Callable[..., Session], tmp_path: Path
