@@ -91,7 +91,8 @@ class MemoryRecorder:
         """
         if self._lost is not None:
             self._written.unlink(missing_ok=True)
-            raise ActivityError(f"torch wrote no memory snapshot: {self._lost}", activity="MEM") from self._lost
+            what = f"torch wrote no memory snapshot into {self._output.folder}: {self._lost}"
+            raise ActivityError(what, activity="MEM") from self._lost
         saved = deliver(self._output, self._written, activity="MEM", profiler=self.profiler, ending=".pickle")
         return [] if saved is None else [saved]
 

@@ -96,7 +96,12 @@ class _ProtonRecorder:
     def save(self) -> list[Saved]:
         """Have Proton write, and publish every part of what it wrote that holds an event."""
         assert self._session is not None
-        self._make_folder()  # Proton says nothing where it is gone
+        try:
+            self._make_folder()  # Proton says nothing where it is gone
+        except OSError as error:
+            self.discard()  # or its session would keep the next one out
+            what = f"Proton cannot write to {self._output.folder}: {error.strerror or error}"
+            raise ActivityError(what, activity=_WORD) from error
         try:
             open_proton().finalize(self._session, self._settings.format)
         except Exception as error:

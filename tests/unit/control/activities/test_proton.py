@@ -105,6 +105,20 @@ class TestReal:
             assert (saved.events, saved.problem) == (1, "")
         assert len(names(setup)) == 3, "nothing private is left"
 
+    def test_a_file_in_place_of_the_folder_is_told_and_keeps_no_later_profile_out(
+        self, real: ProtonDoor, setup: Setup
+    ) -> None:
+        recorder = ProtonKind().recorder(setup)
+        recorder.start()
+        with real.scope("inside"):
+            pass
+        recorder.stop()
+        setup.output.folder.rmdir()
+        setup.output.folder.write_text("a file")
+        with pytest.raises(ActivityError, match=f"Proton cannot write to {setup.output.folder}: File exists"):
+            recorder.save()
+        assert reasons() == []
+
     def test_any_thread_may_stop_and_save_it(self, real: ProtonDoor, setup: Setup) -> None:
         recorder = ProtonKind().recorder(setup)
         assert not recorder.thread_bound
