@@ -45,6 +45,9 @@ IDS = "tests/unit/timeline/test_ids.py::"
 TRACKS = "tests/unit/timeline/test_tracks.py::"
 REWRITING = "tests/unit/timeline/test_rewriting.py::"
 MERGE = "tests/unit/timeline/test_merge.py::"
+SESSION = "tests/unit/control/test_session.py::"
+WINDOW = "tests/unit/control/test_window.py::"
+COORDINATOR = "tests/unit/control/test_coordinator.py::"
 
 
 @dataclass(frozen=True)
@@ -563,6 +566,83 @@ MUTATIONS = [
         "Looked(0) if rule.one_rank and view.merged else ",
         "",
         (CHECK_MERGED + "test_nothing_is_wrong_with_ranks_as_one",),
+    ),
+    Mutation(
+        "a profile begins in whatever thread asked for it",
+        "control/session.py",
+        "            if recording.window.at_once and self._stepper in (0, threading.get_ident()):",
+        "            if recording.window.at_once:",
+        (SESSION + "TestThreads::test_a_profile_begins_in_the_thread_that_works",),
+    ),
+    Mutation(
+        "a profiler that cannot start leaves the others recording",
+        "control/recording.py",
+        "                self.undo()\n",
+        "",
+        (SESSION + "TestFailures::test_who_started_before_is_undone",),
+    ),
+    Mutation(
+        "a file that fails costs the others theirs",
+        "control/recording.py",
+        "                interrupt = interrupt or (None if isinstance(error, Exception) else error)\n                continue",
+        "                break",
+        (SESSION + "TestFailures::test_one_that_fails_costs_the_others_nothing[save]",),
+    ),
+    Mutation(
+        "nothing recorded is a success",
+        "control/recording.py",
+        "        if not self._windows and not self.reasons:",
+        "        if False:",
+        (SESSION + "TestFailures::test_a_window_that_never_began_is_no_success",),
+    ),
+    Mutation(
+        "a window closes with the next step alone",
+        "control/session.py",
+        "            if time.monotonic() >= self._end_s:",
+        "            if False:",
+        (SESSION + "TestWindows::test_close_at_the_deadline_though_no_step_comes",),
+    ),
+    Mutation(
+        "SIGTERM in the middle of a stop ends the process at once",
+        "control/section.py",
+        "if os.getpid() == self._pid and self._owner == threading.get_ident():",
+        "if False:",
+        (SESSION + "TestEndOfTheProcess::test_sigterm_in_the_middle_of_a_stop_waits_for_the_file",),
+    ),
+    Mutation(
+        "a forked process goes on with its parent's profile",
+        "control/section.py",
+        "            self._forked()\n",
+        "",
+        (SESSION + "TestThreads::test_a_forked_process_leaves_its_parents_profile_alone",),
+    ),
+    Mutation(
+        "files go where a link leads that came meanwhile",
+        "control/output.py",
+        "        if self.real and ",
+        "        if False and ",
+        (SESSION + "TestFolder::test_a_link_in_its_place_does_not_lead_the_files_elsewhere",),
+    ),
+    Mutation(
+        "the steps of another stage fill a window",
+        "control/window.py",
+        "        if self.is_open and (self._waiting is None or stage == self.stage):",
+        "        if self.is_open:",
+        (WINDOW + "test_stages_that_alternate_leave_the_last_window_its_count",),
+    ),
+    Mutation(
+        "an answer is believed, the disk is not looked at",
+        "control/judging.py",
+        "        if self._unfinished() or self._lacking(expected):\n            return None",
+        "        if self.reply is None and (self._unfinished() or self._lacking(expected)):\n            return None",
+        (COORDINATOR + "test_one_that_never_writes_is_missing",),
+    ),
+    Mutation(
+        "a profile that some refused goes on with the others",
+        "control/coordinator.py",
+        "        undone = self._undo([worker for worker in started if worker.tag not in deaths])",
+        "        undone: dict[str, str] = {}",
+        (COORDINATOR + "test_where_one_refuses_the_others_keep_nothing",),
     ),
 ]
 
