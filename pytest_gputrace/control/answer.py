@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_gputrace.control.verdict import RankVerdict
+from pytest_gputrace.control.reply import Status
+from pytest_gputrace.control.verdict import RankVerdict, all_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pytest_gputrace.control.reply import Status
 
 __all__ = ["Answer"]
 
@@ -44,7 +43,11 @@ class Answer:
             TypeError: it is none.
         """
         ranks = tuple(RankVerdict.from_json(each) for each in given.get("ranks", ()))
-        return cls(**{**given, "ranks": ranks, "reasons": tuple(given.get("reasons", ()))})
+        answer = cls(**{**given, "ranks": ranks, "reasons": tuple(given.get("reasons", ()))})
+        texts = (answer.message, *answer.reasons, answer.profile_id or "", answer.output_dir or "")
+        if type(answer.ok) is not bool or answer.status not in get_args(Status) or not all_texts(texts):
+            raise TypeError("no answer of this kind has such values")
+        return answer
 
     def describe(self) -> str:
         """Lines for people: a line for each rank that is not ok, each other reason, and the message last."""

@@ -146,7 +146,7 @@ class ProfileClient:
     def _own_answer(self, path: str, heard: Heard) -> Answer:
         """The answer of an endpoint of ours."""
         try:
-            answer = Answer.from_json(json.loads(heard.body))
+            answer = Answer.from_json(self._transport.clean(json.loads(heard.body)))
         except (ValueError, TypeError, AttributeError, RecursionError):
             self._accepted(path, heard)
             raise self._doubt(

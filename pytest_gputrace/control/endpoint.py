@@ -11,6 +11,7 @@
 404   no such path         405   no such method for it, ``Allow`` says which
 409   the workers are in no state for it: start while a profile runs, stop before start, or activities that
       they cannot record as they are; nothing was changed
+411   the body comes in chunks, and its length is not told
 413   the body is too large         415   the body is not said to be JSON
 500   a worker or a profiler failed; the verdicts on all ranks are in the answer all the same
 ====  =====================================================================================================
@@ -21,8 +22,10 @@ has a server mounts it instead; ``handle`` waits for all workers, so an event lo
     def app(environ, start_response):
         headers = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_")}
         headers["Content-Type"] = environ.get("CONTENT_TYPE", "")
-        body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), MOST_BYTES + 1))
-        response = endpoint.handle(environ["REQUEST_METHOD"], environ["PATH_INFO"], headers, body)
+        length = environ.get("CONTENT_LENGTH") or "0"
+        body = environ["wsgi.input"].read(min(int(length), MOST_BYTES + 1) if length.isdigit() else 0)
+        path = environ["PATH_INFO"] + ("?" + environ["QUERY_STRING"] if environ.get("QUERY_STRING") else "")
+        response = endpoint.handle(environ["REQUEST_METHOD"], path, headers, body)
         start_response(response.status_line, list(response.headers.items()))
         return [response.body]
 
@@ -30,7 +33,12 @@ and in an ASGI framework, here Starlette or FastAPI::
 
     @app.api_route("/start_profile", methods=["POST"])  # and the two others
     async def control(request: Request) -> Response:
-        asked = request.method, request.url.path, request.headers, await request.body()
+        path = request.url.path + ("?" + request.url.query if request.url.query else "")
+        body = b""
+        async for part in request.stream():
+            if len(body := body + part) > MOST_BYTES:
+                break
+        asked = request.method, path, request.headers, body
         response = await run_in_threadpool(endpoint.handle, *asked)
         return Response(response.body, response.status, response.headers)
 """
@@ -155,7 +163,8 @@ class Endpoint:
 
     def _refused(self, headers: Mapping[str, str]) -> Response | None:
         """The response to who may not ask at all."""
-        why = foreign_page(headers.get("host"), headers.get("origin"), any_host=self.has_token)
+        page = headers.get("sec-fetch-site", "none")
+        why = foreign_page(headers.get("host"), headers.get("origin"), page, any_host=self.has_token)
         if why:
             return refusal(403, why)
         if self._token is not None and not holds(headers.get("authorization", ""), self._token):
@@ -186,10 +195,12 @@ def _unreadable(method: str, headers: Mapping[str, str], query: str, body: bytes
     """The response to a request whose fields are not where they are read."""
     if query and method == "POST":
         return refusal(400, "nothing is read from the query of a URL; send a JSON object as the body")
+    if "transfer-encoding" in headers:  # whoever mounts this may have passed over it, and read nothing
+        return refusal(411, "send the body with its Content-Length")
     if len(body) > MOST_BYTES:
         return refusal(413, f"the body has more than {MOST_BYTES} bytes")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and kind != "application/json":
+    if (body or kind) and method == "POST" and kind != "application/json":
         # A browser sends a form or a plain text to any site without asking that site first; JSON it does not.
         return refusal(415, "the body must be JSON and say so: Content-Type: application/json")
     return None

@@ -18,18 +18,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def foreign_page(host: str | None, origin: str | None, *, any_host: bool) -> str:
+def foreign_page(host: str | None, origin: str | None, site: str = "none", *, any_host: bool) -> str:
     """Why a request is not answered; empty where it may be one of ours.
 
     Args:
         host: the header ``Host``. A page whose own name leads to this machine sends that name.
         origin: the header ``Origin``, which browsers send with every ``POST``.
+        site: the header ``Sec-Fetch-Site``, by which they say the same; ``none`` where it is not there.
         any_host: a token protects, so that any name will do.
     """
     if host is not None and not any_host and not is_loopback(_without_port(host)):
         return (
             "without a token only requests to localhost, 127.0.0.1 or [::1] are answered; set a token for other names"
         )
+    if site not in ("none", "same-origin"):
+        return "a page of another site asked; requests from other sites are not answered"
     if origin is not None and (host is None or origin.partition("://")[2].lower() != host.lower()):
         return "a page of another site asked; requests from other sites are not answered"
     return ""

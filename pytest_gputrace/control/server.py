@@ -30,6 +30,7 @@ _CLOSE_S = 10.0
 _POLL_S = 0.05
 _MOST_CONNECTIONS = 64
 _DRAIN_S = 1.0
+_ROOM_S = 1.0
 _LONGEST_DRAIN = 1 << 20
 
 
@@ -101,11 +102,14 @@ class ControlServer:
 
 
 class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
     def __init__(self, endpoint: Endpoint, family: socket.AddressFamily, address: tuple[Any, ...]) -> None:
         self.address_family = family
         self.endpoint = endpoint
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._at_work: set[threading.Thread] = set()
+        self._incomplete: dict[Any, None] = {}  # the connections whose request has not come yet, the oldest first
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
@@ -118,9 +122,10 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Handle a connection in a thread that `wait` knows from now on; one too many is closed."""
-        if not self._free.acquire(blocking=False):
+        if not self._has_room():
             self.shutdown_request(request)
             return
+        self._incomplete[request] = None
         thread = threading.Thread(
             target=self._in_thread, args=(request, client_address), name="gputrace-control-request", daemon=True
         )
@@ -130,6 +135,22 @@ class _Server(http.server.ThreadingHTTPServer):
         except BaseException:
             self._ended(thread)
             raise
+
+    def complete(self, request: Any) -> None:
+        """Note that a request has come, so that its connection is not given up for another one."""
+        self._incomplete.pop(request, None)
+
+    def _has_room(self) -> bool:
+        """Whether there is room for one more; who has been silent longest makes it, or else nobody else would be heard."""
+        if self._free.acquire(blocking=False):
+            return True
+        oldest = next(iter(self._incomplete), None)
+        if oldest is None:
+            return False
+        self.complete(oldest)
+        with contextlib.suppress(OSError):
+            oldest.shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=_ROOM_S)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news; anything else is a defect that must show."""
@@ -145,6 +166,7 @@ class _Server(http.server.ThreadingHTTPServer):
         try:
             self.process_request_thread(request, client_address)
         finally:
+            self.complete(request)
             self._ended(threading.current_thread())
 
     def _ended(self, thread: threading.Thread) -> None:
@@ -175,6 +197,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._drain()
         else:
             body = self.rfile.read(int(length))
+            self.server.complete(self.connection)
             if len(body) == int(length):  # else who asked has gone
                 self._send(answer(self.command, self.path, self._told(), body))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
+import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -18,11 +21,14 @@ from pytest_gputrace.errors import ControlError, UnheardError
 if TYPE_CHECKING:
     from email.message import Message
 
+    from typing_extensions import Self
+
 __all__ = ["Heard", "Transport", "first_line"]
 
 _MOST_BYTES = 64 << 20
 _BLOCK = 1 << 16
 _LONGEST_LINE = 300
+_MOST_SHOWN = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,7 @@ class Transport:
         self._token = token
         self._timeout_s = timeout_s
         # A proxy has another loopback.
-        proxies = urllib.request.ProxyHandler({} if is_loopback(host) else None)
-        self._opener = urllib.request.build_opener(proxies, _NoRedirect)
+        self._proxies = urllib.request.ProxyHandler({} if is_loopback(host) else None)
 
     def ask(self, method: str, path: str, body: bytes | None) -> Heard:
         """Send one request and take in the answer, whatever its status is.
@@ -70,20 +75,32 @@ class Transport:
             headers["Authorization"] = authorization(self._token)
         request = _Bare(self.url + path, body, headers, method=method)
         deadline = time.monotonic() + self._timeout_s
-        try:
+        with _Deadline(self._timeout_s) as timed:
             try:
-                answer: Any = self._opener.open(request, timeout=self._timeout_s)
-            except urllib.error.HTTPError as error:
-                answer = error
-            with answer:
-                return Heard(answer.status, _read(answer, deadline), answer.headers.get("Location") or "")
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unheard(method, path, error) from error
+                try:
+                    opener = urllib.request.build_opener(self._proxies, _NoRedirect, _Http(timed), _Https(timed))
+                    answer: Any = opener.open(request, timeout=self._timeout_s)
+                except urllib.error.HTTPError as error:
+                    answer = error
+                with answer:
+                    return Heard(answer.status, _read(answer, deadline), answer.headers.get("Location") or "")
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise self._unheard(method, path, TimeoutError() if timed.passed else error) from error
 
     def shown(self, body: bytes | str) -> str:
         """The first line of what an engine wrote, without our token."""
-        line = first_line(body)
-        return line if self._token is None else line.replace(self._token, "***")
+        text = body[:_MOST_SHOWN].decode("utf-8", "replace") if isinstance(body, bytes) else body
+        return first_line(self.clean(text))
+
+    def clean(self, value: Any) -> Any:
+        """A text, or all texts in lists and objects of JSON, without our token: an engine may repeat it."""
+        if isinstance(value, str):
+            return value if self._token is None else value.replace(self._token, "***")
+        if isinstance(value, list):
+            return [self.clean(each) for each in value]
+        if isinstance(value, dict):
+            return {self.clean(name): self.clean(each) for name, each in value.items()}
+        return value
 
     def _unheard(self, method: str, path: str, error: Exception) -> UnheardError:
         cause = getattr(error, "reason", error)
@@ -101,9 +118,8 @@ class Transport:
         return UnheardError(f"{what}: no answer that can be read: {told}", sent=sent)
 
 
-def first_line(body: bytes | str) -> str:
+def first_line(text: str) -> str:
     """The first line that says something, printable and bounded."""
-    text = body[: 16 * _LONGEST_LINE].decode("utf-8", "replace") if isinstance(body, bytes) else body
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
@@ -117,6 +133,65 @@ class _Bare(urllib.request.Request):
 
     def has_header(self, header_name: str) -> bool:
         return header_name == "Content-type" or super().has_header(header_name)
+
+
+class _Deadline:
+    """Ends every connection made under it when its time is up, however slowly the other side sends.
+
+    The timeout of a socket begins anew with each byte. ``passed`` says whether the time was up.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self.passed = False
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(timeout_s, self._end)
+        self._timer.daemon = True
+
+    def watch(self, connected: socket.socket) -> None:
+        """End this one, too."""
+        self._sockets.append(connected)
+        if self.passed:
+            self._end()
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.passed = True
+        for connected in self._sockets:
+            with contextlib.suppress(OSError):  # it is closed already
+                connected.shutdown(socket.SHUT_RDWR)
+
+
+def _watched(base: type[http.client.HTTPConnection], deadline: _Deadline) -> type[http.client.HTTPConnection]:
+    class Watched(base):  # type: ignore[misc,valid-type]  # one of two classes of the standard library
+        def connect(self) -> None:
+            super().connect()
+            deadline.watch(self.sock)
+
+    return Watched
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_watched(http.client.HTTPConnection, self._deadline), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_watched(http.client.HTTPSConnection, self._deadline), req)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -150,14 +225,16 @@ def _read(answer: Any, deadline: float) -> bytes:
 def _normal(url: str) -> tuple[str, str]:
     """The URL without a slash at its end, and its host."""
     wrong = None
+    # What stands behind may be a key.
+    shown = first_line(re.split(r"[?#]", url)[0])
     told = url if "://" in url else f"http://{url}"
     if not re.fullmatch(r"[\x21-\x7e]+", told):
-        raise ControlError(f"{first_line(url)!r} is no URL: it has a blank or a character that URLs do not have")
+        raise ControlError(f"{shown!r} is no URL: it has a blank or a character that URLs do not have")
     try:
         parts = urllib.parse.urlsplit(told)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ControlError(f"{first_line(url)!r} is no URL: {error}") from None
+        raise ControlError(f"{shown!r} is no URL: {error}") from None
     if parts.username is not None or parts.password is not None:
         raise ControlError("the URL holds a name or a password; give the token as token")
     if parts.scheme not in ("http", "https"):
@@ -167,5 +244,5 @@ def _normal(url: str) -> tuple[str, str]:
     elif parts.query or parts.fragment:
         wrong = "it has a query or a fragment; give it without"
     if wrong is not None:
-        raise ControlError(f"{first_line(url)!r} is no URL of an engine: {wrong}")
+        raise ControlError(f"{shown!r} is no URL of an engine: {wrong}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", host or ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["RankVerdict", "Verdict", "natural", "shown"]
+__all__ = ["RankVerdict", "Verdict", "all_texts", "natural", "shown"]
 
 Verdict = Literal["ok", "failed", "missing", "growing", "truncated", "dead"]
 """What became of a rank.
@@ -39,7 +39,10 @@ class RankVerdict:
         Raises:
             TypeError: it is none.
         """
-        return cls(**{**given, "files": tuple(given.get("files", ()))})
+        verdict = cls(**{**given, "files": tuple(given.get("files", ()))})
+        if verdict.verdict not in get_args(Verdict) or not all_texts((verdict.rank, verdict.message, *verdict.files)):
+            raise TypeError("no verdict has such values")
+        return verdict
 
     def as_json(self) -> dict[str, Any]:
         """Builtins only, as `from_json` takes them."""
@@ -53,6 +56,11 @@ class RankVerdict:
         if self.files:
             line += f" (files: {', '.join(shown(os.path.basename(path)) for path in self.files)})"
         return line
+
+
+def all_texts(values: Iterable[object]) -> bool:
+    """Whether what came as JSON is texts."""
+    return all(isinstance(value, str) for value in values)
 
 
 def natural(text: str) -> list[tuple[int, str]]:

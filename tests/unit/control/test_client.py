@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import socket
@@ -259,6 +260,32 @@ class TestWhatIsMadeOfAnswers:
         with pytest.raises(ControlError, match=r"answered 401: bad token \*\*\*; give the token"):
             ProfileClient(engine.url, kind=kind, token=TOKEN).stop()
 
+    @pytest.mark.parametrize("status", [200, 409, 500])
+    def test_nor_in_any_text_of_an_answer(self, status: int, engine: Engine) -> None:
+        said = {"ok": False, "status": "failed", "message": f"Bearer {TOKEN}", "reasons": [TOKEN], "profile_id": TOKEN}
+        said["ranks"] = [{"rank": TOKEN, "verdict": "failed", "message": f"got {TOKEN}"}]
+        engine.status, engine.text = status, json.dumps(said).encode()
+        answer = ProfileClient(engine.url, token=TOKEN).start()
+        assert TOKEN not in repr(answer)
+        assert answer.ranks[0].message == "got ***"
+
+    def test_nor_a_part_of_it_where_a_line_is_cut(self, engine: Engine) -> None:
+        engine.status, engine.text = 500, b"x" * 295 + TOKEN.encode() + b"y" * 100
+        with pytest.raises(ControlError) as caught:
+            ProfileClient(engine.url, kind="sglang", token=TOKEN).start()
+        assert TOKEN[:3] not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"message": None}, {"profile_id": [1]}, {"status": "fine"}, {"ok": 1}, {"reasons": [3]},
+         {"ranks": [{"rank": "TP0", "verdict": "good"}]}, {"ranks": [{"rank": None, "verdict": "ok"}]}],
+    )  # fmt: skip
+    def test_an_answer_with_wrong_values_is_told_as_none(self, wrong: dict[str, Any], engine: Engine) -> None:
+        said = {"ok": True, "status": "recording", "message": "m", **wrong}
+        engine.text = json.dumps(said).encode()
+        with pytest.raises(ControlError, match="gave no answer of a gputrace endpoint"):
+            ProfileClient(engine.url).start()
+
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
     @pytest.mark.parametrize("kind", ["sglang", "gputrace"])
     def test_a_request_is_not_sent_on(self, kind: str, status: int, engine: Engine) -> None:
@@ -291,6 +318,29 @@ class TestWhatIsNotHeard:
         ) as caught:
             client.start()
         assert client.may_have_reached(caught.value)
+
+    @pytest.mark.parametrize("drop", [b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20, b"HTTP/1.1 100 Continue\r\n\r\n" * 20])
+    def test_an_answer_that_comes_in_drops_has_the_same_end(self, drop: bytes) -> None:
+        ended = threading.Event()
+
+        def drip(server: socket.socket) -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1 << 16)
+                for at in range(len(drop)):
+                    connection.sendall(drop[at : at + 1])
+                    if ended.wait(0.05):
+                        break
+
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(target=drip, args=(server,))
+            thread.start()
+            client = ProfileClient(f"127.0.0.1:{server.getsockname()[1]}", kind="vllm", timeout_s=0.3)
+            with pytest.raises(ControlError, match=r"no answer in 0\.3 s"):
+                client.start()
+            assert thread.is_alive(), "it sends on, and is not waited for"
+            ended.set()
+            thread.join(30)
 
     @pytest.mark.parametrize(
         "raw",
@@ -341,6 +391,14 @@ class TestWhatIsNotHeard:
     def test_what_is_no_url_is_told_at_once(self, url: str, why: str) -> None:
         with pytest.raises(ControlError, match=why):
             ProfileClient(url)
+
+    @pytest.mark.parametrize(
+        "url", ["http://h/?key=SECRET", "http://h/#SECRET", "ftp://h/?SECRET", "http://h/?a=SECRET x"]
+    )
+    def test_what_stands_behind_a_url_is_not_repeated(self, url: str) -> None:
+        with pytest.raises(ControlError) as caught:
+            ProfileClient(url)
+        assert "SECRET" not in str(caught.value)
 
     def test_a_password_in_a_url_is_refused_and_not_repeated(self) -> None:
         with pytest.raises(ControlError, match="give the token as token") as caught:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import textwrap
 from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 
 import pytest
 
+from pytest_gputrace.control import endpoint as endpoint_module
 from pytest_gputrace.control.answer import Answer
 from pytest_gputrace.control.endpoint import MOST_BYTES, Endpoint, Response
 from pytest_gputrace.control.verdict import RankVerdict
@@ -202,6 +204,28 @@ class TestBodies:
         assert endpoint.handle("POST", "/start_profile?num_steps=3", {}, b"").status == 400
         assert workers.requests == []
 
+    def test_a_body_in_chunks_is_refused_by_whoever_reads_it(self, endpoint: Endpoint, workers: Workers) -> None:
+        assert start(endpoint, b"", **{"Transfer-Encoding": "chunked"}).status == 411
+        assert workers.requests == []
+
+    @pytest.mark.parametrize(
+        ("told", "status"),
+        [
+            ({"CONTENT_LENGTH": "2"}, "200 OK"),
+            ({"CONTENT_LENGTH": "-1"}, "200 OK"),  # nothing is read
+            ({"QUERY_STRING": "activities=CPU"}, "400 Bad Request"),
+            ({"HTTP_TRANSFER_ENCODING": "chunked"}, "411 Length Required"),
+        ],
+    )
+    def test_the_wsgi_application_of_the_docstring(self, told: dict[str, str], status: str, endpoint: Endpoint) -> None:
+        text = (endpoint_module.__doc__ or "").partition("As WSGI::\n\n")[2].partition("\n\nand in an ASGI")[0]
+        names: dict[str, Any] = {"endpoint": endpoint, "MOST_BYTES": endpoint_module.MOST_BYTES}
+        exec(textwrap.dedent(text), names)
+        environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/start_profile", "CONTENT_TYPE": "application/json", **told}
+        heard: list[str] = []
+        names["app"]({**environ, "wsgi.input": io.BytesIO(b"{}")}, lambda line, _headers: heard.append(line))
+        assert heard == [status]
+
 
 class TestFolders:
     def test_folders_below_the_allowed_one_are_taken_and_made_by_nobody_here(
@@ -378,6 +402,18 @@ class TestBrowsers:
         response = endpoint.handle("POST", "/stop_profile", {"Host": "127.0.0.1:80", "Origin": origin}, b"")
         assert response.status == 403
         assert endpoint.handle("POST", "/stop_profile", {"Origin": origin}, b"").status == 403
+        assert workers.stops == 0
+
+    @pytest.mark.parametrize("site", ["cross-site", "same-site"])
+    def test_so_is_one_whose_browser_says_so(self, site: str, endpoint: Endpoint, workers: Workers) -> None:
+        headers = {"Host": "127.0.0.1:80", "Sec-Fetch-Site": site}
+        assert endpoint.handle("POST", "/stop_profile", headers, b"").status == 403
+        assert workers.stops == 0
+        assert endpoint.handle("POST", "/stop_profile", {**headers, "Sec-Fetch-Site": "same-origin"}, b"").status == 200
+
+    def test_a_form_without_a_body_is_refused_too(self, endpoint: Endpoint, workers: Workers) -> None:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert endpoint.handle("POST", "/stop_profile", headers, b"").status == 415
         assert workers.stops == 0
 
     def test_a_page_of_this_site_is_not(self, endpoint: Endpoint) -> None:

@@ -221,16 +221,28 @@ class TestWhatClientsSend:
         assert not workers.stopping.is_set()
         assert capfd.readouterr().err == ""
 
-    def test_connections_beyond_the_most_are_closed_and_later_ones_served(
-        self, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_who_says_nothing_shuts_nobody_out(self, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 2)
         with ControlServer(endpoint) as server, contextlib.ExitStack() as stack:
-            held = [stack.enter_context(connect(server)) for _ in range(3)]
-            assert held[2].recv(1) == b""
-            for connection in held[:2]:
-                connection.sendall(b"GET /profile_status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+            silent = [stack.enter_context(connect(server)) for _ in range(2)]
+            assert ask(server, "GET", "/profile_status")[0] == 200
+            assert silent[0].recv(1) == b""  # the oldest one made room
+
+    def test_a_request_that_waits_is_not_given_up_for_another(
+        self, endpoint: Endpoint, workers: Workers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
+        workers.let_go.clear()
+        with ControlServer(endpoint) as server:
+            heard: list[Any] = []
+            client = threading.Thread(target=lambda: heard.append(ask(server, "POST", "/stop_profile")))
+            client.start()
+            assert workers.stopping.wait(DEADLINE_S)
+            with connect(server) as other:
+                assert other.recv(1) == b""
+            workers.let_go.set()
+            client.join(DEADLINE_S)
+            assert heard[0][0] == 200
 
 
 class TestBinding:
