@@ -21,6 +21,7 @@ __all__ = ["LoadResult", "not_runnable", "run_load"]
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _GRACE_S = 10.0
 _TICK_S = 0.25
+_HEARD_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ def not_runnable(command: Sequence[str]) -> LoadResult | None:
 def run_load(command: Sequence[str], signals: Signals, *, grace_s: float = _GRACE_S) -> LoadResult:
     """Run ``command`` with our own input, output, environment and open files, and wait for its end.
 
-    Ctrl-C on a terminal reaches the command as it does us; any other signal that ends us is sent on to it. One that has
-    not ended ``grace_s`` after the signal, or when a second one came, is terminated, and killed ``grace_s`` later.
+    A signal that ends us is sent on to a command that still runs a second later: whoever ends a whole group has told it
+    already, and to be told twice is to be hurried. Ctrl-C on a terminal is never sent on. One that has not ended
+    ``grace_s`` after the signal, or when a second one came, is terminated, and killed ``grace_s`` later.
     """
     with signals.held():
         try:
@@ -63,21 +65,34 @@ def run_load(command: Sequence[str], signals: Signals, *, grace_s: float = _GRAC
 
 def _waited(child: subprocess.Popen[bytes], signals: Signals, grace_s: float) -> int:
     """Wait for the end; with each grace that passed after a signal, ask for it more firmly."""
-    told, asked, until_s = 0, 0, float("inf")
+    came, told, asked, until_s, tell_s = 0, 0, 0, float("inf"), float("inf")
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return child.wait(timeout=_TICK_S)
-        came = len(signals.seen)
-        for number in signals.seen[told:came]:
-            if number != signal.SIGINT:
-                child.send_signal(number)
-        if came > told:
-            until_s = time.monotonic() + (grace_s if came == 1 else 0.0)
-            told = came
+        now_s = time.monotonic()
+        if len(signals.seen) > came:
+            came = len(signals.seen)
+            until_s, tell_s = now_s + (grace_s if came == 1 else 0.0), now_s + _HEARD_S
+        if now_s >= tell_s:
+            for number in signals.seen[told:came]:
+                if number != signal.SIGINT or not _has_terminal():
+                    child.send_signal(number)
+            told, tell_s = came, float("inf")
         if time.monotonic() >= until_s:
             child.kill() if asked else child.terminate()
             asked += 1
             until_s = time.monotonic() + grace_s
+
+
+def _has_terminal() -> bool:
+    """Whether we are in the foreground of a terminal, whose Ctrl-C is for all who are."""
+    with contextlib.suppress(OSError):
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            return os.tcgetpgrp(terminal) == os.getpgrp()
+        finally:
+            os.close(terminal)
+    return False
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

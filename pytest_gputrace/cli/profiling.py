@@ -63,13 +63,13 @@ class ProfiledRun:
                 with contextlib.suppress(Ended):
                     self._give_up()
         tell(f"profile: failed: {'; '.join(self.problems)}" if self.problems else "profile: ok")
-        if signals.code is not None:
-            return signals.code
-        return (self.load.code if self.load is not None else 0) or (_FAILED if self.problems else 0)
+        # The load's own failure comes first: one that was told to end may say by its code how it did.
+        load = self.load.code if self.load is not None else 0
+        return load or signals.code or (_FAILED if self.problems else 0)
 
     def _record(self, signals: Signals) -> None:
         try:
-            self._start()
+            self._start(signals)
             began_s = time.monotonic()
             self.load = run_load(self._command, signals)
             tell(f"load: {self.load.words}")
@@ -78,20 +78,25 @@ class ProfiledRun:
             if self._remote.running:
                 self._stop()
 
-    def _start(self) -> None:
+    def _start(self, signals: Signals) -> None:
         remote, client = self._remote, self._remote.client
         try:
-            answer = remote.start(**self._fields)
+            # An engine that is told to stop while it still starts may start after that, and never stop.
+            with signals.delayed():
+                answer = remote.start(**self._fields)
             why = "" if answer.ok else answer.describe()
         except ControlError as error:
             why = str(error)
+        except Ended:
+            tell("profile: it did not answer the start; it may still be recording")
+            raise
         if why:
             tell(f"profile: not started: {_lines(why)}", "the load runs all the same")
             self.problems.append(f"not started: {_short(why)}")
             return
         activities = ",".join(self._fields.get("activities", ()))
         what = " of ".join(filter(None, [answer.profile_id, activities]))
-        tell(f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}")
+        tell(_lines(f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}"))
 
     def _hold_to_deadline(self, took_s: float) -> None:
         """An engine of ours that was told no deadline has one all the same: what it cut off is no success."""
@@ -174,6 +179,8 @@ def _listed(names: list[str]) -> str:
 
 def tell(*lines: str) -> None:
     """Print to standard error; where nobody can read it, the run is worth more than the words."""
+    if sys.stderr is None:  # closed when we were started: print would take standard output, which is the load's
+        return
     with contextlib.suppress(OSError, ValueError):
         print("\n".join(lines), file=sys.stderr, flush=True)
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["ProgressLine", "ReadingLine"]
+__all__ = ["BETWEEN_S", "ProgressLine", "ReadingLine"]
 
 _SILENT_S = 0.5
-_BETWEEN_S = 0.2
+BETWEEN_S = 0.2
 _BAR_CELLS = 20
 
 
@@ -44,7 +44,7 @@ class ProgressLine:
         now_s = self._clock()
         if not self._visible or now_s < self._next_s:
             return
-        self._next_s = now_s + _BETWEEN_S
+        self._next_s = now_s + BETWEEN_S
         self._drawn = True
         width = shutil.get_terminal_size().columns - 1
         self._stream.write(f"\r{_line(progress)[:width]}\x1b[K")

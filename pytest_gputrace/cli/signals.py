@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ended", "Signals"]
 
-_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 
 
 class Ended(KeyboardInterrupt):
@@ -33,7 +34,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.seen: list[int] = []
-        self._held = False
+        self._held = self._delayed = False
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:
@@ -63,7 +64,23 @@ class Signals:
         finally:
             self._held = before
 
+    @contextlib.contextmanager
+    def delayed(self) -> Iterator[None]:
+        """In here the first signal waits for the end of the block, or for a second signal; then it interrupts."""
+        before, self._delayed = len(self.seen), True
+        try:
+            yield
+        finally:
+            self._delayed = False
+        if len(self.seen) > before:
+            raise Ended(self.seen[-1])
+
     def _note(self, number: int, _: FrameType | None) -> None:
         self.seen.append(number)
-        if not self._held:
-            raise Ended(number)
+        if self._held:
+            return
+        if self._delayed and len(self.seen) == 1:
+            with contextlib.suppress(OSError):
+                os.write(2, b"waiting for the engine's answer; once more gives up\n")
+            return
+        raise Ended(number)

@@ -27,9 +27,9 @@ def say(text: str) -> None:
             raise GputraceError(f"cannot write to standard output: {error.strerror or error}") from error
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at ``stream``, on a terminal that can redraw a line."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at ``stream``, on a terminal that can redraw a line; a closed one is None."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colours(stream: TextIO) -> bool:

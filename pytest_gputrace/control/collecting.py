@@ -14,7 +14,7 @@ from pytest_gputrace.control.absent import absent
 from pytest_gputrace.control.arrivals import Arrivals
 from pytest_gputrace.control.expected import Collection, Expected
 from pytest_gputrace.control.judging import Part
-from pytest_gputrace.control.verdict import RankVerdict, natural, shown
+from pytest_gputrace.control.verdict import RankVerdict, after, natural, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +28,7 @@ __all__ = ["Collection", "Expected", "collect"]
 _SHORTEST_S, _LONGEST_S, _GROWTH = 0.02, 0.5, 1.3
 # An engine that is not ours may write another file after the first one of its last worker.
 _SETTLE_S = 0.5
+_STAGE_SETTLE_S = 2.0
 # What changed in the last second before time is up is still written to.
 _RECENT_S = 1.0
 _NAMED = 8
@@ -52,14 +53,14 @@ def collect(
         timeout_s: how long to wait at most. Files that are there then are still looked into, however large.
         replies: what each worker answered so far, by its tag.
         deaths: how each worker ended that did, by its tag.
-        progress: called with a line whenever what is waited for changes.
+        progress: called with what is waited for in one line, at every look.
 
     Returns:
         A verdict on each rank, as soon as none can change any more.
     """
     collecting = _Collecting(os.path.abspath(folder), expected, before)
     began_s = time.monotonic()
-    pause_s, told, is_last = _SHORTEST_S, "", False
+    pause_s, is_last = _SHORTEST_S, False
     while True:
         look_s = time.monotonic()
         is_late = look_s >= began_s + timeout_s
@@ -70,9 +71,8 @@ def collect(
         if collecting.is_done(now_s) or is_last:
             return collecting.result(now_s - began_s, now_s - min(_RECENT_S, timeout_s / 2))
         is_last = is_late  # one more look, for files that were seen but once
-        if progress is not None and (text := collecting.awaited()) != told:
-            told = text
-            progress(text)
+        if progress is not None:
+            progress(collecting.awaited())
         left_s = max(_SHORTEST_S, began_s + timeout_s - now_s)
         time.sleep(min(pause_s, left_s))
         # A folder that takes long to list is not listed all the time.
@@ -102,7 +102,9 @@ class _Collecting:
         }
         used = {file.path for part in self._parts.values() for file in part.files}
         self._others = tuple(sorted((path for path in self.arrivals.files if path not in used), key=natural))
-        is_open = self.expected.every_stage and not all(part.reply or part.death for part in self._parts.values())
+        # Workers of others answer nobody here.
+        answers = self.expected.every_stage and self.expected.tags is not None
+        is_open = answers and not all(part.reply or part.death for part in self._parts.values())
         if self.expected.every_stage:
             self._wanted = replace(self.expected, stages=_stages(self._parts.values()))
         verdicts = {worker: part.decided(self._wanted) for worker, part in self._parts.items()}
@@ -118,7 +120,8 @@ class _Collecting:
             return False
         if self.expected.tags is not None or all(each.profile for each in self.arrivals.owners.values()):
             return True
-        return now_s - self.arrivals.quiet_since_s >= _SETTLE_S
+        # The next stage of an engine that is not ours comes when it comes.
+        return now_s - self.arrivals.quiet_since_s >= (_STAGE_SETTLE_S if self.expected.every_stage else _SETTLE_S)
 
     def awaited(self) -> str:
         """Who is waited for, in one line."""
@@ -136,24 +139,30 @@ class _Collecting:
             part.decided(self._wanted) or part.overdue(self._wanted, waited_s, changed_after_s)
             for part in self._parts.values()
         ]
-        why = f"no file of it is there after {waited_s:.3g} s"
+        why = f"no file of it is there{after(waited_s)}"
         verdicts += [RankVerdict(name, "missing", why) for name in self._absent()]
         verdicts.sort(key=lambda verdict: natural(verdict.rank))
         is_ok = len(verdicts) == self.expected.count and all(each.verdict == "ok" for each in verdicts)
         files = tuple(path for verdict in verdicts for path in verdict.files)
         message = self._message(verdicts, len(files), waited_s)
+        prefixes = {file.owner.prefix for part in self._parts.values() for file in part.files if file.owner.prefix}
+        if self.expected.one_prefix and len(prefixes) > 1:
+            is_ok = False
+            message += f"; they are of {len(prefixes)} profiles: {_listed([shown(each) for each in sorted(prefixes)])}"
         return Collection(is_ok, message, tuple(verdicts), files, self._others)
 
     def _by_worker(self) -> dict[str, list[Arrival]]:
         """The new files of each worker, by their labels; those of nobody left out."""
         expected, owners = self.expected, self.arrivals.owners
-        is_told = any(each.told for each in owners.values())
+        is_told = any(each.told for each in owners.values() if each.is_worker)
         found: dict[str, list[Arrival]] = {}
         for path, arrival in self.arrivals.files.items():
             owner = owners[path]
             if owner.profile is None:
                 # Where files tell ranks, one that does not is no worker's: engines have frontends.
-                is_counted = expected.tags is None and (owner.told or not is_told)
+                is_counted = expected.tags is None and owner.is_worker and (owner.told or not is_told)
+                if expected.profile_id is not None:  # whoever else was told an id begins its names with it
+                    is_counted &= os.path.basename(path).startswith(f"{expected.profile_id}-")
             else:
                 is_counted = expected.profile_id is None or owner.profile.matches(expected.profile_id)
             if is_counted:
@@ -174,11 +183,11 @@ class _Collecting:
                 f"{came} ranks came, where {count} {'was' if count == 1 else 'were'} expected: {_files(files)} {where}"
             )
         elif not self.arrivals.files and self.expected.profilers != ():
-            text = f"{good} of {count} ranks: no new file {where}{_after(waited_s)}"
+            text = f"{good} of {count} ranks: no new file {where}{after(waited_s)}"
             text += f"; {_files(self.arrivals.unrelated, 'other ')} there" if self.arrivals.unrelated else ""
         else:
             text = f"{good} of {count} ranks: {_files(files)} {where}"
-            text += "" if good == count else _after(waited_s)
+            text += "" if good == count else after(waited_s)
         if self._others:
             names = _listed([shown(os.path.relpath(path, self.folder)) for path in self._others])
             text += f"; of nobody expected: {names}"
@@ -192,10 +201,6 @@ def _stages(parts: Iterable[Part]) -> tuple[str, ...] | None:
         found.update(dict.fromkeys(file.owner.stage for file in part.files))
         found.update(dict.fromkeys(file.stage for file in (part.reply.files if part.reply else ())))
     return tuple(stage for stage in found if stage is not None) or None
-
-
-def _after(waited_s: float) -> str:
-    return f" after {waited_s:.3g} s" if waited_s > _SHORTEST_S * 2 else ""
 
 
 def _files(count: int, kind: str = "") -> str:

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_gputrace.control.verdict import RankVerdict, shown
+from pytest_gputrace.control.verdict import RankVerdict, after, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,12 @@ class Part:
             complete = [each for each in self.files if each.is_complete]
             names = ", ".join(map(_name, complete)) or "no file"
             cut = ", ".join(map(_name, self._unfinished()))
-            message = f"{self.death}; complete on disk: {names}" + (f"; not whole: {cut}" if cut else "")
+            told = (
+                "all its files are complete"
+                if complete and not cut and not self._lacking(expected)
+                else "complete on disk"
+            )
+            message = f"{self.death}; {told}: {names}" + (f"; not whole: {cut}" if cut else "")
             return self._verdict("dead", message, complete)
         if self.reply is not None and not self.reply.ok:
             return self._verdict("failed", self.reply.message)
@@ -56,16 +61,16 @@ class Part:
         growing = [each for each in unfinished if each.changed_s is not None and each.changed_s >= changed_after_s]
         if growing:
             names = ", ".join(map(_name, growing))
-            message = f"after {waited_s:.3g} s it still wrote to {names}; give it more time"
+            message = f"it still wrote to {names}{after(waited_s)}; give it more time"
             return self._verdict("growing", "; ".join([message, *lacking, *flaws]))
         if unfinished:
             return self._verdict("truncated", "; ".join([*map(_cut, unfinished), *lacking, *flaws]))
         if lacking:
-            message = f"{' and '.join(lacking)} is there after {waited_s:.3g} s"
+            message = f"{' and '.join(lacking)} is there{after(waited_s)}"
             if self.reply is not None:
                 message = f"it answered that it stopped, and {message}"
         else:
-            message = f"it did not answer in {waited_s:.3g} s"
+            message = f"it did not answer{after(waited_s)}"
         return self._verdict("missing", "; ".join([message, *flaws]))
 
     def _verdict(self, verdict: Verdict, message: str = "", files: Sequence[Arrival] | None = None) -> RankVerdict:

@@ -38,6 +38,8 @@ _PROFILERS = (
     ("memory", re.compile(r"\.pickle$|[._-]memory[._-]", re.IGNORECASE)),
     ("proton", re.compile(r"\.proton\b|\.chrome_trace|\.hatchet", re.IGNORECASE)),
 )
+_SGLANG = re.compile(r"(.+?)-TP-[0-9]")
+_FRONT_END = ".async_llm."  # of vLLM
 _DISTRIBUTED = re.compile(r'"distributedInfo"\s*:\s*(?=\{)')
 _HEAD_BYTES = 1 << 20
 
@@ -46,7 +48,8 @@ _HEAD_BYTES = 1 << 20
 class Owner:
     """Who wrote a file, and with what. ``label`` names the worker; where nothing ``told`` of one, it is the file's name.
 
-    ``profile`` is there for names of our own alone; ``rank`` is the global one.
+    ``profile`` is there for names of our own alone; ``rank`` is the global one. ``prefix`` is what SGLang's names of one
+    profile begin with; of a front end ``is_worker`` is False.
     """
 
     label: str
@@ -56,6 +59,8 @@ class Owner:
     coordinates: tuple[tuple[str, int], ...] = ()
     profile: Field | None = None
     told: bool = True
+    prefix: str = ""
+    is_worker: bool = True
 
     def at(self, rank: int) -> Owner:
         """The same file, of which is now told whose it is."""
@@ -81,8 +86,9 @@ def owner(path: str, folder: str) -> Owner:
         return Owner(f"rank {said.rank}", profiler, stage, said.rank, coordinates)
     if coordinates:
         label = _label(coordinates) + (f"-node={said.node}" if said.node else "")
-        return Owner(label, profiler, stage, None, coordinates)
-    return Owner(_ENDING.sub("", name), profiler, stage, told=False)
+        prefix = _SGLANG.match(name)
+        return Owner(label, profiler, stage, None, coordinates, prefix=prefix[1] if prefix else "")
+    return Owner(_ENDING.sub("", name), profiler, stage, told=False, is_worker=_FRONT_END not in name)
 
 
 def joined(owners: Mapping[str, Owner]) -> dict[str, Owner]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteProfile"]
 
-_NAME_PROFILERS = ("gputrace", "tokenspeed")
+_NAME_PROFILERS = ("gputrace", "tokenspeed", "sglang")
 """The kinds of engines whose files tell by their names which profiler wrote them."""
 
 _SEEN_LATER_S = 10.0
@@ -49,6 +50,7 @@ class RemoteProfile:
         self.stopped: Answer | None = None
         self._before: Snapshot | None = None
         self._activities: tuple[str, ...] = ()
+        self._by_stage = False
 
     def start(self, **fields: Any) -> Answer:
         """Ask for a profile, with fields of `ProfileRequest`; its ``ok`` says whether one runs now.
@@ -69,6 +71,7 @@ class RemoteProfile:
         self.running = was_running or answer.ok
         if answer.ok:
             self._before, self.started, self.stopped = before, answer, None
+            self._by_stage = bool(told.get("profile_by_stage"))
             self._activities = tuple(word.upper() for word in told.get("activities") or DEFAULT_ACTIVITIES)
         return answer
 
@@ -131,19 +134,26 @@ class RemoteProfile:
             raise ControlError("nothing to collect: no profile was started here")
         told = () if self.stopped is None else self.stopped.ranks
         whole = len(told) == expected_ranks
+        kind = self.client.kind
+        profilers = profilers_of(self._activities) if kind in _NAME_PROFILERS else None
         expected = Expected(
             ranks=None if whole else expected_ranks,
             tags=tuple(each.rank for each in told) if whole else None,
-            profilers=profilers_of(self._activities) if self.client.kind in _NAME_PROFILERS else None,
+            profilers=profilers if kind == "gputrace" else profilers or None,
             profile_id=self.started.profile_id,
+            every_stage=self._by_stage and kind in _NAME_PROFILERS,
+            one_prefix=kind == "sglang",
         )
         # Of any other rank it is not known whether it answered the engine.
         replies = {each.rank: _reply(each) for each in told if each.verdict in ("ok", "failed")}
         # What was complete on disk is looked at anew, and told by whoever looks.
-        dead = {each.rank: each.message.partition("; complete on disk:")[0] for each in told if each.verdict == "dead"}
-        if any(each.verdict in ("missing", "truncated") for each in told) and not any(
-            each.verdict == "growing" for each in told
-        ):
+        dead = {
+            each.rank: re.split("; (?:all its files are complete|complete on disk):", each.message)[0]
+            for each in told
+            if each.verdict == "dead"
+        }
+        is_lacking = len(told) < expected_ranks or any(each.verdict in ("missing", "truncated") for each in told)
+        if told and is_lacking and not any(each.verdict == "growing" for each in told):
             timeout_s = min(timeout_s, _SEEN_LATER_S)
         return collect(
             self.folder,

@@ -42,12 +42,18 @@ class Snapshot:
         return cls(dict(_below(os.path.abspath(folder))))
 
     def since(self, before: Snapshot) -> dict[str, FileState]:
-        """The files called as a profiler calls its own that are new or changed since ``before``."""
-        return {
-            path: state
-            for path, state in self.files.items()
-            if before.files.get(path) != state and _is_of_a_profiler(path)
-        }
+        """The files called as a profiler calls its own that are new or changed since ``before``, each once.
+
+        One that got another name meanwhile, and is as it was, is not new.
+        """
+        known = set(before.files.values())
+        found: dict[int, tuple[str, FileState]] = {}
+        for path, state in sorted(self.files.items()):
+            old = before.files.get(path)
+            is_moved = old is None and state in known
+            if old != state and not is_moved and _is_of_a_profiler(path):
+                found.setdefault(state.inode, (path, state))
+        return dict(found.values())
 
     def others(self, before: Snapshot) -> int:
         """How many files there are beside those."""
@@ -67,7 +73,8 @@ def _below(folder: str) -> Iterator[tuple[str, FileState]]:
                 continue
             path = os.path.join(parent, name)
             try:
-                status = os.stat(path)
+                # A link, as to the latest trace, is no file of its own.
+                status = os.lstat(path)
             except OSError:
                 continue
             if stat.S_ISREG(status.st_mode):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["RankVerdict", "Verdict", "all_texts", "natural", "shown"]
+__all__ = ["RankVerdict", "Verdict", "after", "all_texts", "natural", "shown"]
 
 Verdict = Literal["ok", "failed", "missing", "growing", "truncated", "dead"]
 """What became of a rank.
@@ -21,6 +21,7 @@ Verdict = Literal["ok", "failed", "missing", "growing", "truncated", "dead"]
 """
 
 _LONGEST = 300
+_WORTH_TELLING_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class RankVerdict:
 def all_texts(values: Iterable[object]) -> bool:
     """Whether what came as JSON is texts."""
     return all(isinstance(value, str) for value in values)
+
+
+def after(waited_s: float) -> str:
+    """How long was waited, for the end of a sentence; nothing where nobody had to wait."""
+    return f" after {waited_s:.3g} s" if waited_s >= _WORTH_TELLING_S else ""
 
 
 def natural(text: str) -> list[tuple[int, str]]:

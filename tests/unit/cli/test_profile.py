@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ class Engine:
         self.status = {"/start_profile": 200, "/stop_profile": 200}
         self.writes_at = "/stop_profile"
         self.stopped = threading.Event()
+        self.on_start: Callable[[], object] = lambda: None
         self._folder = Path()
 
     def ask(self, path: str, token: str | None, body: dict[str, Any]) -> tuple[int, str]:
@@ -53,6 +55,7 @@ class Engine:
         status = self.status[path]
         if path == "/start_profile":
             self._folder = Path(body.get("output_dir", "traces"))
+            self.on_start()
         if path == self.writes_at:
             self._folder.mkdir(exist_ok=True)
             for rank in self.ranks:
@@ -354,6 +357,38 @@ def test_ctrl_c_stops_and_collects(engine: Engine, url: str) -> None:
     assert "load: killed by signal 2 (SIGINT)" in lines
     assert any(line.startswith("2 of 2 ranks: 2 files in ") for line in lines)
     assert lines[-1] == "profile: ok"
+
+
+def test_the_loads_own_code_comes_first_after_ctrl_c(url: str) -> None:
+    process = running(url, "trap 'exit 5' INT; echo ready; while :; do sleep 0.05; done")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=A_WHILE_S)
+    assert process.returncode == 5, err
+    assert "load: exit code 5" in err.splitlines()
+
+
+def test_a_load_hears_of_a_signal_that_was_for_us_alone(url: str) -> None:
+    process = running(url, "trap 'echo told; exit 0' INT; echo ready; while :; do sleep 0.05; done")
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=A_WHILE_S)
+    assert (process.returncode, out) == (130, "told\n"), err
+
+
+def test_a_signal_during_the_start_waits_for_its_answer(engine: Engine, url: str) -> None:
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    engine.on_start = interrupted
+    assert main(words(url)) == 143
+    assert engine.paths == ["/start_profile", "/stop_profile"]
+
+
+def test_without_a_standard_error_nothing_goes_to_the_loads_output(engine: Engine, url: str) -> None:
+    command = [sys.executable, "-m", "pytest_gputrace", *words(url)]
+    script = shlex.join(command) + " 2>&-"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=A_WHILE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, "the load\n")
+    assert engine.paths == ["/start_profile", "/stop_profile"]
 
 
 def test_a_load_ends_as_it_likes_after_ctrl_c(url: str) -> None:

@@ -161,7 +161,7 @@ def test_a_file_that_still_grows_when_time_is_up_is_growing(tmp_path: Path) -> N
         done.set()
         writer.join()
     assert only(collection).verdict == "growing"
-    assert f"it still wrote to {own('TP0')}; give it more time" in only(collection).message
+    assert only(collection).message.startswith(f"it still wrote to {own('TP0')} after 0.3")
 
 
 def test_a_cut_file_that_nobody_writes_to_is_truncated(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_who_died_is_not_waited_for_and_what_it_left_complete_is_told(tmp_path: 
 def test_where_no_file_is_expected_an_answer_is(tmp_path: Path) -> None:
     collection = came(tmp_path, None, "TP0", "TP1", replies={"TP0": stopped("TP0")}, profilers=())
     assert verdicts(collection) == {"TP0": "ok", "TP1": "missing"}
-    assert collection.ranks[1].message.startswith("it did not answer in 0.3")
+    assert collection.ranks[1].message.startswith("it did not answer after 0.3")
 
 
 def test_each_state_of_a_file_is_examined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,3 +376,57 @@ def test_progress_says_who_is_waited_for_once_each(tmp_path: Path) -> None:
 def test_nobody_is_not_expected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"files are expected of nobody|there are 1 tags"):
         Expected(**wrong)
+
+
+def test_the_front_end_of_an_engine_is_no_rank(tmp_path: Path) -> None:
+    front_end = "host_77.async_llm.1796.pt.trace.json"
+    put(tmp_path, front_end)
+    collection = came(tmp_path, 1)
+    assert (collection.ok, [Path(path).name for path in collection.others]) == (False, [front_end])
+    put(tmp_path, "host_78.1796.pt.trace.json")  # an older engine tells no rank
+    assert came(tmp_path, 1, timeout_s=LONG_S).ok
+
+
+def test_another_jobs_files_fill_no_gap_where_an_id_was_told(tmp_path: Path) -> None:
+    put(tmp_path, "jobA-DP0-TP0.trace.json", "jobB-DP0-TP1.trace.json", "1699-TP-1.trace.json", own("TP1"))
+    collection = came(tmp_path, 2, profile_id="jobA")
+    assert verdicts(collection)["DP0-TP0"] == "ok"
+    assert (collection.ok, len(collection.files)) == (False, 1)
+
+
+def test_files_of_two_ids_are_not_one_profile(tmp_path: Path) -> None:
+    put(tmp_path, "1700.5-TP-0.trace.json", "1699.2-TP-1.trace.json")
+    collection = came(tmp_path, 2, one_prefix=True, timeout_s=LONG_S)
+    assert not collection.ok
+    assert collection.message.endswith("; they are of 2 profiles: 1699.2, 1700.5")
+    put(tmp_path / "good", "1700.5-TP-0.trace.json", "1700.5-TP-1.trace.json")
+    assert came(tmp_path / "good", 2, one_prefix=True, timeout_s=LONG_S).ok
+
+
+def test_each_worker_of_an_engine_has_each_stage_that_any_has(tmp_path: Path) -> None:
+    put(tmp_path, "1-TP-0-EXTEND.trace.json", "1-TP-1-EXTEND.trace.json", "1-TP-0-DECODE.trace.json")
+    collection = came(tmp_path, 2, profilers=("torch",), every_stage=True)
+    assert verdicts(collection) == {"TP0": "ok", "TP1": "missing"}
+    assert "no torch file of its DECODE" in collection.ranks[1].message
+
+
+def test_a_stage_that_comes_a_little_later_is_waited_for(tmp_path: Path) -> None:
+    put(tmp_path, "1-TP-0-EXTEND.trace.json")
+    timer = threading.Timer(0.8, put, (tmp_path, "1-TP-0-DECODE.trace.json"))
+    timer.start()
+    collection = came(tmp_path, 1, every_stage=True, timeout_s=LONG_S)
+    timer.join()
+    assert len(collection.files) == 2
+
+
+def test_who_died_when_all_was_written_is_dead_and_nothing_is_lost(tmp_path: Path) -> None:
+    put(tmp_path, own("TP0"))
+    collection = came(tmp_path, None, "TP0", profilers=("torch",), deaths={"TP0": "exited with 3"}, timeout_s=LONG_S)
+    assert only(collection).message == f"exited with 3; all its files are complete: {own('TP0')}"
+
+
+def test_what_is_waited_for_is_told_at_every_look(tmp_path: Path) -> None:
+    told: list[str] = []
+    came(tmp_path, 2, progress=told.append)
+    assert len(told) > 2
+    assert set(told) == {"waiting for 2 of 2 ranks: 2 of 2 ranks"}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+NEVER_S = 3600.0
 STARTED = Answer(True, "recording", "all record", profile_id="p1")
 
 
@@ -217,3 +218,32 @@ def test_an_engine_that_cannot_be_told_where_is_not(folder: Path) -> None:
 def test_profilers() -> None:
     assert profilers_of(["GPU", "CPU", "MEM", "PROTON", "VIZTRACER"]) == ("torch", "memory", "proton", "viztracer")
     assert profilers_of(["CUDA_PROFILER"]) == ()
+
+
+def test_an_engine_that_told_of_fewer_ranks_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_module, "_SEEN_LATER_S", 0.05)
+    engine = Engine()
+    engine.on_stop = lambda: [write(folder, tag(tp), rank=tp) for tp in range(2)]
+    ranks = (RankVerdict(tag(0), "ok"), RankVerdict(tag(1), "ok"))
+    engine.stopped = Answer(True, "stopped", "2 of 2 ranks", profile_id="p1", ranks=ranks)
+    remote = RemoteProfile(engine, folder)
+    with remote.window(activities=["CPU"]):
+        pass
+    collection = remote.collect(4, timeout_s=NEVER_S)
+    assert not collection.ok
+    assert [each.verdict for each in collection.ranks][:2] == ["ok", "ok"]
+
+
+def test_of_sglang_each_profiler_is_waited_for(folder: Path) -> None:
+    engine = Engine("sglang")
+    engine.started = Answer(True, "recording", "accepted")
+    engine.on_stop = lambda: [
+        FakeTrace(rank=tp, world_size=2).write(folder / f"17-TP-{tp}.trace.json") for tp in (0, 1)
+    ]
+    folder.mkdir()
+    remote = RemoteProfile(engine, folder)
+    with remote.window(activities=["CPU", "MEM"]):
+        pass
+    collection = remote.collect(2, timeout_s=0.3)
+    assert [each.verdict for each in collection.ranks] == ["missing", "missing"]
+    assert "no memory file of it" in collection.describe()

@@ -71,3 +71,19 @@ def test_a_folder_is_the_same_by_whatever_path(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "old.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     assert not Snapshot.of(tmp_path).since(Snapshot.of("."))
+
+
+def test_one_that_only_has_another_name_is_not_new(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("{}")
+    before = Snapshot.of(tmp_path)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "old.json").rename(tmp_path / "kept" / "old.json")
+    assert Snapshot.of(tmp_path).since(before) == {}
+
+
+def test_a_file_counts_once_and_a_link_to_it_not_at_all(tmp_path: Path) -> None:
+    before = Snapshot.of(tmp_path)
+    (tmp_path / "a.json").write_text("{}")
+    os.link(tmp_path / "a.json", tmp_path / "b.json")
+    (tmp_path / "latest.json").symlink_to("a.json")
+    assert names(dict(Snapshot.of(tmp_path).since(before))) == ["a.json"]
