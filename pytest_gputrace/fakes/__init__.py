@@ -11,9 +11,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_gputrace.fakes import enginefaults, faults
+    from pytest_gputrace.fakes import faults
     from pytest_gputrace.fakes.cluster import Cluster
     from pytest_gputrace.fakes.engine import FakeEngine
+    from pytest_gputrace.fakes.engine import faults as enginefaults
     from pytest_gputrace.fakes.events import FakeEvent, fake_events
     from pytest_gputrace.fakes.job import Job
     from pytest_gputrace.fakes.launchers import launcher_environment
@@ -44,6 +45,8 @@ _HOMES = {
     "trace_faults": "tracefaults",
 }
 
+_MODULES = {"enginefaults": "engine.faults", "faults": "faults"}
+
 __all__ = [
     "OUTSIDE_LAYOUT",
     "Cluster",
@@ -68,8 +71,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("enginefaults", "faults"):
-        return importlib.import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_gputrace.control import RankVerdict
-    from pytest_gputrace.fakes.enginefaults import EngineFault
+    from pytest_gputrace.fakes.engine.faults import EngineFault
 
 __all__ = [
     "GENEROUS_S",

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_gputrace.cli import main
 from pytest_gputrace.errors import ControlError
-from pytest_gputrace.fakes.enginefaults import Dies
+from pytest_gputrace.fakes.engine.faults import Dies
 from tests.e2e.profiling import GENEROUS_S, calls, control, engine_of, events, files, need, on_linux, settle_up
 from tests.unit.fakes.enginehelp import ask
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace.errors import ControlError, RequestError
-from pytest_gputrace.fakes.enginefaults import (
+from pytest_gputrace.fakes.engine.faults import (
     CutsShort,
     Dies,
     DiskFull,
@@ -578,7 +578,7 @@ def test_sigterm_has_a_window_closed_before_the_end(tmp_path: Path) -> None:
         verdicts = judged(remote)
         found = files(remote.folder)
     assert (verdicts["TP0"].verdict, verdicts["TP1"].verdict) == ("ok", "dead")
-    assert f"killed by signal 15 (SIGTERM); complete on disk: {named('TP1')}" in verdicts["TP1"].message
+    assert f"killed by signal 15 (SIGTERM); all its files are complete: {named('TP1')}" in verdicts["TP1"].message
     assert all(calls(content) == {"prefill": 1, "decode": 8} for content in found.values())
 
 

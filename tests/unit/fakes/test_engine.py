@@ -12,7 +12,7 @@ import pytest
 from pytest_gputrace.control.activities import protondoor
 from pytest_gputrace.errors import ControlError
 from pytest_gputrace.fakes import FakeEngine
-from pytest_gputrace.fakes.enginefaults import Dies
+from pytest_gputrace.fakes.engine.faults import Dies
 from tests.unit.fakes.enginehelp import ask, names, running, stat, state, until
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_schedulers_die_with_a_frontend_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_frontend_that_hangs_is_ended_with_its_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_gputrace.fakes.engine._SHUTDOWN_S", 0.1)
+    monkeypatch.setattr("pytest_gputrace.fakes.engine.fake._SHUTDOWN_S", 0.1)
     with FakeEngine(tmp_path, **NAIVE) as engine:
         pids = [engine.pid, *engine.pids.values()]
         os.kill(engine.pid, signal.SIGSTOP)

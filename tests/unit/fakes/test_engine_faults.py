@@ -14,7 +14,7 @@ import pytest
 from pytest_gputrace.control.activities import protondoor
 from pytest_gputrace.errors import ControlError
 from pytest_gputrace.fakes import FakeEngine
-from pytest_gputrace.fakes.enginefaults import (
+from pytest_gputrace.fakes.engine.faults import (
     FAULTS,
     CutsShort,
     Dies,

@@ -13,17 +13,17 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import ControlError
-from pytest_gputrace.fakes.enginefaults import EarlyReply
-from pytest_gputrace.fakes.enginenaive import NaiveSession
+from pytest_gputrace.fakes.engine.faults import EarlyReply
+from pytest_gputrace.fakes.engine.naive import NaiveSession
 from pytest_gputrace.fakes.traces import FakeTrace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_gputrace.control.reply import Reply
-    from pytest_gputrace.fakes.engineconfig import EngineConfig
-    from pytest_gputrace.fakes.enginehandle import SchedulerHandle
-    from pytest_gputrace.fakes.enginesession import NaiveFiles, Place
+    from pytest_gputrace.fakes.engine.config import EngineConfig
+    from pytest_gputrace.fakes.engine.handle import SchedulerHandle
+    from pytest_gputrace.fakes.engine.session import NaiveFiles, Place
 
 __all__ = ["ForeignFrontend", "foreign_session"]
 

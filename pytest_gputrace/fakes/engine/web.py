@@ -13,7 +13,7 @@ from pytest_gputrace.errors import ControlError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_gputrace.fakes.enginehandle import SchedulerHandle
+    from pytest_gputrace.fakes.engine.handle import SchedulerHandle
 
 __all__ = ["EngineServer", "Told"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_gputrace.control.request import ProfileRequest
-    from pytest_gputrace.fakes.enginewire import Wire
+    from pytest_gputrace.fakes.engine.wire import Wire
     from pytest_gputrace.model import WorkerId
 
 __all__ = ["SchedulerHandle"]

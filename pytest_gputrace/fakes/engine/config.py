@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from pytest_gputrace.fakes.enginefaults import ACTIVITIES, EngineFault, fault_from_json
+from pytest_gputrace.fakes.engine.faults import ACTIVITIES, EngineFault, fault_from_json
 from pytest_gputrace.fakes.events import VENDORS
 from pytest_gputrace.fakes.validate import check_seconds, check_text, did_you_mean, one_of, whole
 from pytest_gputrace.model import WorkerId

@@ -1,6 +1,6 @@
 """``FakeEngine``: a serving engine as a test holds it, with a frontend process and its schedulers, all of them real.
 
-Nothing of it runs in the test's own process, which it changes in nothing. The work is in ``engineprocess``.
+Nothing of it runs in the test's own process, which it changes in nothing. The work is in ``process``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import ControlError
-from pytest_gputrace.fakes.engineconfig import EngineConfig
+from pytest_gputrace.fakes.engine.config import EngineConfig
 from pytest_gputrace.fakes.isolation import readable
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pytest_gputrace.fakes.engineconfig import EngineKind
-    from pytest_gputrace.fakes.enginefaults import EngineFault
+    from pytest_gputrace.fakes.engine.config import EngineKind
+    from pytest_gputrace.fakes.engine.faults import EngineFault
     from pytest_gputrace.fakes.events import Vendor
 
 __all__ = ["FakeEngine"]
@@ -58,7 +58,7 @@ class FakeEngine:
         dp: how many groups the requests are shared among.
         tp: how many schedulers each group has; all of them make the same steps.
         vendor: torch's profiler is a fake one of a CUDA or HIP build; ``None`` leaves it as it is.
-        faults: what is wrong with it, some of ``pytest_gputrace.fakes.enginefaults``.
+        faults: what is wrong with it, some of ``pytest_gputrace.fakes.engine.faults``.
         token: what a request about profiles must carry.
         node: the name of its node in the workers' tags; ``None`` for tags of coordinates alone.
         step_s: how long a step waits for the device.
@@ -225,7 +225,7 @@ class FakeEngine:
         self.shutdown()
 
     def _spawn(self, end: int) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "pytest_gputrace.fakes.engineprocess", str(end), str(os.getpid())]
+        command = [sys.executable, "-m", "pytest_gputrace.fakes.engine.process", str(end), str(os.getpid())]
         with open(self.log, "ab") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, pass_fds=[end], cwd=self.log.parent,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_gputrace.control.reply import Status
-    from pytest_gputrace.fakes.enginesession import NaiveFiles, Place
+    from pytest_gputrace.fakes.engine.session import NaiveFiles, Place
 
 __all__ = ["CutShortSession", "GrowingSession", "NaiveSession", "SilentSession"]
 

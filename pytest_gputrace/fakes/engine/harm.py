@@ -14,11 +14,11 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_gputrace.fakes import enginefaults as faults
 from pytest_gputrace.fakes import kills
-from pytest_gputrace.fakes.enginekinds import FailingKind, RefusingKind
-from pytest_gputrace.fakes.enginenaive import CutShortSession, GrowingSession, SilentSession
-from pytest_gputrace.fakes.enginesession import Wrapped
+from pytest_gputrace.fakes.engine import faults
+from pytest_gputrace.fakes.engine.kinds import FailingKind, RefusingKind
+from pytest_gputrace.fakes.engine.naive import CutShortSession, GrowingSession, SilentSession
+from pytest_gputrace.fakes.engine.session import Wrapped
 from pytest_gputrace.fakes.sizelimit import no_file_beyond
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.control.activities.protocol import Kind
     from pytest_gputrace.control.reply import Reply
-    from pytest_gputrace.fakes.enginefaults import EngineFault
-    from pytest_gputrace.fakes.enginesession import EngineSession, NaiveFiles, Place
+    from pytest_gputrace.fakes.engine.faults import EngineFault
+    from pytest_gputrace.fakes.engine.session import EngineSession, NaiveFiles, Place
 
 __all__ = ["harm_kinds", "harm_process", "harm_session"]
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_gputrace.control.activities import kinds, protondoor
 from pytest_gputrace.control.session import Session
-from pytest_gputrace.fakes.enginefaults import NoTraffic
-from pytest_gputrace.fakes.enginefiles import ForeignFiles, LibraryFiles
-from pytest_gputrace.fakes.engineforeign import foreign_session
-from pytest_gputrace.fakes.engineharm import harm_kinds, harm_process, harm_session
-from pytest_gputrace.fakes.enginewire import Wire
-from pytest_gputrace.fakes.enginework import DECODE, PREFILL, decode_batch, prefill_batch
+from pytest_gputrace.fakes.engine.faults import NoTraffic
+from pytest_gputrace.fakes.engine.files import ForeignFiles, LibraryFiles
+from pytest_gputrace.fakes.engine.foreign import foreign_session
+from pytest_gputrace.fakes.engine.harm import harm_kinds, harm_process, harm_session
+from pytest_gputrace.fakes.engine.wire import Wire
+from pytest_gputrace.fakes.engine.work import DECODE, PREFILL, decode_batch, prefill_batch
 from pytest_gputrace.fakes.isolation import die_with_parent
 from pytest_gputrace.fakes.profiler import CapturePlan
 from pytest_gputrace.fakes.torchfake import fake_torch_for
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_gputrace.fakes.engineconfig import EngineConfig
-    from pytest_gputrace.fakes.enginesession import EngineSession, NaiveFiles
-    from pytest_gputrace.fakes.enginework import Scope
+    from pytest_gputrace.fakes.engine.config import EngineConfig
+    from pytest_gputrace.fakes.engine.session import EngineSession, NaiveFiles
+    from pytest_gputrace.fakes.engine.work import Scope
     from pytest_gputrace.model import WorkerId
 
 __all__ = ["run_scheduler"]

@@ -1,6 +1,6 @@
 """The frontend process of the fake engine: forks the schedulers, serves HTTP, and takes all of them with it.
 
-Run as ``python -m pytest_gputrace.fakes.engineprocess FD``: its configuration comes from the standard input, whose end
+Run as ``python -m pytest_gputrace.fakes.engine.process FD``: its configuration comes from the standard input, whose end
 is the order to shut down; what it says when it is ready, or why it is not, goes to the descriptor.
 """
 
@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 from pytest_gputrace.control.activities import kinds, protondoor
 from pytest_gputrace.control.coordinator import Coordinator
 from pytest_gputrace.control.endpoint import Endpoint
-from pytest_gputrace.fakes.engineconfig import EngineConfig
-from pytest_gputrace.fakes.engineforeign import ForeignFrontend
-from pytest_gputrace.fakes.enginehandle import SchedulerHandle
-from pytest_gputrace.fakes.enginehttp import EngineServer
-from pytest_gputrace.fakes.enginescheduler import run_scheduler
-from pytest_gputrace.fakes.enginewire import Wire
+from pytest_gputrace.fakes.engine.config import EngineConfig
+from pytest_gputrace.fakes.engine.foreign import ForeignFrontend
+from pytest_gputrace.fakes.engine.handle import SchedulerHandle
+from pytest_gputrace.fakes.engine.scheduler import run_scheduler
+from pytest_gputrace.fakes.engine.web import EngineServer
+from pytest_gputrace.fakes.engine.wire import Wire
 from pytest_gputrace.fakes.isolation import die_with_parent, fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_gputrace.fakes.enginehttp import Told
+    from pytest_gputrace.fakes.engine.web import Told
 
 __all__ = ["main"]
 

@@ -1,7 +1,7 @@
 """What can be wrong with a fake serving engine: each fault is a frozen description, carried out in its processes.
 
 Nothing here acts, and nothing of the rest of the library is loaded: a test holds these, the engine's processes read
-them. What each does in a scheduler stands in ``engineharm``.
+them. What each does in a scheduler stands in ``harm``.
 """
 
 from __future__ import annotations
