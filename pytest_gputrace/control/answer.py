@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_gputrace.control.reply import Status
-from pytest_gputrace.control.verdict import RankVerdict, all_texts
+from pytest_gputrace.control.verdict import RankVerdict, as_list, as_texts, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,11 +42,11 @@ class Answer:
         Raises:
             TypeError: it is none.
         """
-        ranks = tuple(RankVerdict.from_json(each) for each in given.get("ranks", ()))
-        answer = cls(**{**given, "ranks": ranks, "reasons": tuple(given.get("reasons", ()))})
-        texts = (answer.message, *answer.reasons, answer.profile_id or "", answer.output_dir or "")
-        if type(answer.ok) is not bool or answer.status not in get_args(Status) or not all_texts(texts):
-            raise TypeError("no answer of this kind has such values")
+        ranks = tuple(RankVerdict.from_json(each) for each in as_list(given.get("ranks", [])))
+        answer = cls(**{**given, "ranks": ranks, "reasons": as_texts(given.get("reasons", []))})
+        as_texts([answer.message, *(each for each in (answer.profile_id, answer.output_dir) if each is not None)])
+        if type(answer.ok) is not bool or answer.status not in get_args(Status):
+            raise TypeError("ok or status has a value that there is not")
         return answer
 
     def describe(self) -> str:
@@ -54,4 +54,4 @@ class Answer:
         lines = [each.describe() for each in self.ranks if each.verdict != "ok"]
         told = "\n".join([*lines, self.message])
         lines += [reason for reason in self.reasons if reason not in told]
-        return "\n".join([*lines, self.message])
+        return "\n".join(map(one_line, [*lines, self.message]))

@@ -22,8 +22,8 @@ has a server mounts it instead; ``handle`` waits for all workers, so an event lo
     def app(environ, start_response):
         headers = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_")}
         headers["Content-Type"] = environ.get("CONTENT_TYPE", "")
-        length = environ.get("CONTENT_LENGTH") or "0"
-        body = environ["wsgi.input"].read(min(int(length), MOST_BYTES + 1) if length.isdigit() else 0)
+        headers["Content-Length"] = length = environ.get("CONTENT_LENGTH") or "0"
+        body = environ["wsgi.input"].read(min(int(length[:20]), MOST_BYTES + 1) if length.isdecimal() else 0)
         path = environ["PATH_INFO"] + ("?" + environ["QUERY_STRING"] if environ.get("QUERY_STRING") else "")
         response = endpoint.handle(environ["REQUEST_METHOD"], path, headers, body)
         start_response(response.status_line, list(response.headers.items()))
@@ -199,6 +199,9 @@ def _unreadable(method: str, headers: Mapping[str, str], query: str, body: bytes
         return refusal(411, "send the body with its Content-Length")
     if len(body) > MOST_BYTES:
         return refusal(413, f"the body has more than {MOST_BYTES} bytes")
+    length = headers.get("content-length", str(len(body))).strip()
+    if not length.isascii() or not length.isdecimal() or int(length[:20]) != len(body):
+        return refusal(400, "the body is not as long as Content-Length says")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if (body or kind) and method == "POST" and kind != "application/json":
         # A browser sends a form or a plain text to any site without asking that site first; JSON it does not.

@@ -110,6 +110,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._at_work: set[threading.Thread] = set()
         self._incomplete: dict[Any, None] = {}  # the connections whose request has not come yet, the oldest first
+        self._looking = threading.Lock()
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
@@ -125,7 +126,8 @@ class _Server(http.server.ThreadingHTTPServer):
         if not self._has_room():
             self.shutdown_request(request)
             return
-        self._incomplete[request] = None
+        with self._looking:
+            self._incomplete[request] = None
         thread = threading.Thread(
             target=self._in_thread, args=(request, client_address), name="gputrace-control-request", daemon=True
         )
@@ -138,16 +140,18 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def complete(self, request: Any) -> None:
         """Note that a request has come, so that its connection is not given up for another one."""
-        self._incomplete.pop(request, None)
+        with self._looking:
+            self._incomplete.pop(request, None)
 
     def _has_room(self) -> bool:
         """Whether there is room for one more; who has been silent longest makes it, or else nobody else would be heard."""
         if self._free.acquire(blocking=False):
             return True
-        oldest = next(iter(self._incomplete), None)
+        with self._looking:
+            oldest = next(iter(self._incomplete), None)
+            self._incomplete.pop(oldest, None)
         if oldest is None:
             return False
-        self.complete(oldest)
         with contextlib.suppress(OSError):
             oldest.shutdown(socket.SHUT_RDWR)
         return self._free.acquire(timeout=_ROOM_S)
@@ -182,7 +186,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Read with one deadline for the whole request, however slowly its bytes come."""
         super().setup()
         self.rfile.close()
-        self.rfile = io.BufferedReader(_DeadlineReader(self.connection, time.monotonic() + _READ_S))
+        self.rfile = io.BufferedReader(_DeadlineReader(self.connection, time.monotonic() + _READ_S, whole=True))
 
     def _serve(self) -> None:
         length = self.headers.get("Content-Length", "0").strip()
@@ -256,10 +260,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads from a socket until a deadline, which all reads share."""
+    """Reads from a socket until a deadline, which all reads share; of a ``whole`` request an early end is an error."""
 
-    def __init__(self, connection: socket.socket, deadline: float) -> None:
+    def __init__(self, connection: socket.socket, deadline: float, *, whole: bool = False) -> None:
         super().__init__()
+        self._is_whole = whole
         self._connection = connection
         self._deadline = deadline
 
@@ -271,7 +276,11 @@ class _DeadlineReader(io.RawIOBase):
         if left <= 0:
             raise TimeoutError("the request took too long to come")
         self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+        size = self._connection.recv_into(buffer)
+        if not size and self._is_whole:
+            # The base class takes the end of a cut request for the end of its headers, and would do what is asked.
+            raise ConnectionAbortedError("the request was cut")
+        return size
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:

@@ -89,8 +89,8 @@ class Transport:
 
     def shown(self, body: bytes | str) -> str:
         """The first line of what an engine wrote, without our token."""
-        text = body[:_MOST_SHOWN].decode("utf-8", "replace") if isinstance(body, bytes) else body
-        return first_line(self.clean(text))
+        text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+        return first_line(self.clean(text)[:_MOST_SHOWN])
 
     def clean(self, value: Any) -> Any:
         """A text, or all texts in lists and objects of JSON, without our token: an engine may repeat it."""
@@ -225,16 +225,17 @@ def _read(answer: Any, deadline: float) -> bytes:
 def _normal(url: str) -> tuple[str, str]:
     """The URL without a slash at its end, and its host."""
     wrong = None
-    # What stands behind may be a key.
-    shown = first_line(re.split(r"[?#]", url)[0])
+    # What stands before an @ or behind may be a secret.
+    shown = "what was given" if "@" in url else first_line(re.split(r"[?#]", url)[0])
     told = url if "://" in url else f"http://{url}"
     if not re.fullmatch(r"[\x21-\x7e]+", told):
-        raise ControlError(f"{shown!r} is no URL: it has a blank or a character that URLs do not have")
+        raise ControlError(f"{shown} is no URL: it has a blank or a character that URLs do not have")
     try:
         parts = urllib.parse.urlsplit(told)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ControlError(f"{shown!r} is no URL: {error}") from None
+        why = "" if "@" in url else f": {error}"
+        raise ControlError(f"{shown} is no URL{why}") from None
     if parts.username is not None or parts.password is not None:
         raise ControlError("the URL holds a name or a password; give the token as token")
     if parts.scheme not in ("http", "https"):
@@ -244,5 +245,5 @@ def _normal(url: str) -> tuple[str, str]:
     elif parts.query or parts.fragment:
         wrong = "it has a query or a fragment; give it without"
     if wrong is not None:
-        raise ControlError(f"{shown!r} is no URL of an engine: {wrong}")
+        raise ControlError(f"{shown} is no URL of an engine: {wrong}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", host or ""

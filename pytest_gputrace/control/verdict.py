@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["RankVerdict", "Verdict", "after", "all_texts", "natural", "shown"]
+__all__ = ["RankVerdict", "Verdict", "after", "as_list", "as_texts", "natural", "one_line", "shown"]
 
 Verdict = Literal["ok", "failed", "missing", "growing", "truncated", "dead"]
 """What became of a rank.
@@ -40,9 +40,10 @@ class RankVerdict:
         Raises:
             TypeError: it is none.
         """
-        verdict = cls(**{**given, "files": tuple(given.get("files", ()))})
-        if verdict.verdict not in get_args(Verdict) or not all_texts((verdict.rank, verdict.message, *verdict.files)):
-            raise TypeError("no verdict has such values")
+        verdict = cls(**{**given, "files": as_texts(given.get("files", []))})
+        as_texts([verdict.rank, verdict.message])
+        if verdict.verdict not in get_args(Verdict):
+            raise TypeError("there is no such verdict")
         return verdict
 
     def as_json(self) -> dict[str, Any]:
@@ -56,12 +57,31 @@ class RankVerdict:
             line += f": {self.message}"
         if self.files:
             line += f" (files: {', '.join(shown(os.path.basename(path)) for path in self.files)})"
-        return line
+        return one_line(line)
 
 
-def all_texts(values: Iterable[object]) -> bool:
-    """Whether what came as JSON is texts."""
-    return all(isinstance(value, str) for value in values)
+def as_list(value: object) -> list[Any]:
+    """What came as JSON, if it is a list.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, list):
+        raise TypeError(f"a list is expected, not {type(value).__name__}")
+    return value
+
+
+def as_texts(value: object) -> tuple[str, ...]:
+    """The same of a list of texts."""
+    texts = as_list(value)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is expected")
+    return tuple(texts)
+
+
+def one_line(text: str) -> str:
+    """A text that an engine may have sent, printable and on one line."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def after(waited_s: float) -> str:

@@ -58,3 +58,9 @@ def test_ranks_are_sorted_as_people_do() -> None:
 def test_a_name_in_a_message_is_printable_and_short() -> None:
     assert shown("a\nb\udcff") == "a\\nb\\udcff"
     assert len(shown("x" * 5000)) < 400
+
+
+def test_what_an_engine_says_breaks_no_line() -> None:
+    rank = RankVerdict("TP0\n", "failed", "a\x1b[2Jb\nc")
+    told = Answer(False, "failed", "one\ntwo", ranks=(rank,), reasons=("three\rfour",)).describe()
+    assert told.splitlines() == ["TP0\\n: failed: a\\x1b[2Jb\\nc", "three\\rfour", "one\\ntwo"]

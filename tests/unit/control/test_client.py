@@ -277,7 +277,8 @@ class TestWhatIsMadeOfAnswers:
 
     @pytest.mark.parametrize(
         "wrong",
-        [{"message": None}, {"profile_id": [1]}, {"status": "fine"}, {"ok": 1}, {"reasons": [3]},
+        [{"message": None}, {"profile_id": [1]}, {"profile_id": []}, {"output_dir": False}, {"ranks": {}}, {"reasons": "abc"},
+         {"status": "fine"}, {"ok": 1}, {"reasons": [3]},
          {"ranks": [{"rank": "TP0", "verdict": "good"}]}, {"ranks": [{"rank": None, "verdict": "ok"}]}],
     )  # fmt: skip
     def test_an_answer_with_wrong_values_is_told_as_none(self, wrong: dict[str, Any], engine: Engine) -> None:
@@ -393,7 +394,15 @@ class TestWhatIsNotHeard:
             ProfileClient(url)
 
     @pytest.mark.parametrize(
-        "url", ["http://h/?key=SECRET", "http://h/#SECRET", "ftp://h/?SECRET", "http://h/?a=SECRET x"]
+        "url",
+        [
+            "http://me:SECRET/x@host",
+            "http://me:SECRET x@host",
+            "http://h/?key=SECRET",
+            "http://h/#SECRET",
+            "ftp://h/?SECRET",
+            "http://h/?a=SECRET x",
+        ],
     )
     def test_what_stands_behind_a_url_is_not_repeated(self, url: str) -> None:
         with pytest.raises(ControlError) as caught:

@@ -212,7 +212,10 @@ class TestBodies:
         ("told", "status"),
         [
             ({"CONTENT_LENGTH": "2"}, "200 OK"),
-            ({"CONTENT_LENGTH": "-1"}, "200 OK"),  # nothing is read
+            ({"CONTENT_LENGTH": "-1"}, "400 Bad Request"),
+            ({"CONTENT_LENGTH": "99"}, "400 Bad Request"),
+            ({"CONTENT_LENGTH": "9" * 5000}, "400 Bad Request"),
+            ({"CONTENT_LENGTH": "\u00b2"}, "400 Bad Request"),
             ({"QUERY_STRING": "activities=CPU"}, "400 Bad Request"),
             ({"HTTP_TRANSFER_ENCODING": "chunked"}, "411 Length Required"),
         ],

@@ -221,6 +221,17 @@ class TestWhatClientsSend:
         assert not workers.stopping.is_set()
         assert capfd.readouterr().err == ""
 
+    def test_what_is_cut_is_not_done(self, server: ControlServer, workers: Workers) -> None:
+        for sent in (
+            b"POST /stop_profile HTTP/1.1\r\nHost: localhost\r\n",
+            b"POST /stop_profile HTTP/1.1\r\nHost: loc",
+        ):
+            with connect(server) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1 << 16) == b""
+        assert not workers.stopping.is_set()
+
     def test_who_says_nothing_shuts_nobody_out(self, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 2)
         with ControlServer(endpoint) as server, contextlib.ExitStack() as stack:
