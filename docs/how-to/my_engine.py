@@ -13,7 +13,7 @@ class MyEngine:
 
     def run(self, batches):
         for stage, tokens in batches:
-            with self.session.step(stage):  # a quarter of a microsecond while nothing is recorded
+            with self.session.step(stage):  # half a microsecond while nothing is recorded
                 forward(tokens)
 
     def close(self):
