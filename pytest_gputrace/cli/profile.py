@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.cli.commands import count
 from pytest_gputrace.cli.merge import refuse_output as refuse_timeline
+from pytest_gputrace.cli.terminal import keep_standard_error
 from pytest_gputrace.errors import RequestError
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    keep_standard_error()
     from pytest_gputrace.cli.load import not_runnable
     from pytest_gputrace.cli.profiling import ProfiledRun, tell
 

@@ -79,24 +79,32 @@ class ProfiledRun:
                 self._stop()
 
     def _start(self, signals: Signals) -> None:
-        remote, client = self._remote, self._remote.client
+        why: str | None = "it did not answer; it may still be recording"
+        told = ""
         try:
             # An engine that is told to stop while it still starts may start after that, and never stop.
             with signals.delayed():
-                answer = remote.start(**self._fields)
-            why = "" if answer.ok else answer.describe()
+                told, why = self._asked()
+        finally:
+            if why is None:
+                tell(told)
+            else:
+                tell(*_lines(f"profile: not started: {why}"))
+                self.problems.append(f"not started: {_short(why)}")
+        if why is not None:
+            tell("the load runs all the same")
+
+    def _asked(self) -> tuple[str, str | None]:
+        """Ask for the profile: what is told of it where it was started, or why it was not."""
+        remote, client = self._remote, self._remote.client
+        try:
+            answer = remote.start(**self._fields)
         except ControlError as error:
-            why = str(error)
-        except Ended:
-            tell("profile: it did not answer the start; it may still be recording")
-            raise
-        if why:
-            tell(f"profile: not started: {_lines(why)}", "the load runs all the same")
-            self.problems.append(f"not started: {_short(why)}")
-            return
-        activities = ",".join(self._fields.get("activities", ()))
-        what = " of ".join(filter(None, [answer.profile_id, activities]))
-        tell(_lines(f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}"))
+            return "", str(error)
+        if not answer.ok:
+            return "", answer.describe()
+        what = " of ".join(filter(None, [answer.profile_id, ",".join(self._fields.get("activities", ()))]))
+        return f"profile: {what or 'started'}; {client.kind} at {client.url}, files in {remote.folder}", None
 
     def _hold_to_deadline(self, took_s: float) -> None:
         """An engine of ours that was told no deadline has one all the same: what it cut off is no success."""
@@ -113,7 +121,7 @@ class ProfiledRun:
         except ControlError as error:
             why = str(error)
         if why:
-            tell(f"profile: not stopped as it should: {_lines(why)}")
+            tell(*_lines(f"profile: not stopped as it should: {why}"))
             self.problems.append(f"not stopped as it should: {_short(why)}")
 
     def _gather(self) -> None:
@@ -137,7 +145,7 @@ class ProfiledRun:
 
     def _judge(self, collection: Collection) -> None:
         self._judged = True
-        tell(_lines(collection.describe()))
+        tell(*_lines(collection.describe()))
         if not collection.ok:
             self.problems.append(_verdicts(collection, self._expect_ranks))
 
@@ -154,7 +162,7 @@ class ProfiledRun:
             is_merged, lines = merged(files, self._merge, whole=whole)
             tell(*lines)
         except (GputraceError, OSError) as error:
-            self.problems.append(_lines(str(error)))
+            self.problems.append(_short(str(error)))
             return False
         if not is_merged:
             self.problems.append("its files were not merged")
@@ -178,16 +186,17 @@ def _listed(names: list[str]) -> str:
 
 
 def tell(*lines: str) -> None:
-    """Print to standard error; where nobody can read it, the run is worth more than the words."""
-    if sys.stderr is None:  # closed when we were started: print would take standard output, which is the load's
-        return
+    """Print lines to standard error, whatever an engine or a name put into them.
+
+    Where nobody can read them, the run is worth more than the words.
+    """
     with contextlib.suppress(OSError, ValueError):
-        print("\n".join(lines), file=sys.stderr, flush=True)
+        print("\n".join(map(printable, lines)), file=sys.stderr, flush=True)
 
 
 def _short(text: str) -> str:
     return printable(textwrap.shorten(text, _LONGEST, placeholder=" ..."))
 
 
-def _lines(text: str) -> str:
-    return "\n".join(printable(line) for line in text.splitlines())
+def _lines(text: str) -> list[str]:
+    return text.split("\n")

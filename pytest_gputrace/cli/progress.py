@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import sys
@@ -36,8 +37,7 @@ class ProgressLine:
     def close(self) -> None:
         """Erase the line."""
         if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
 
     def show(self, progress: Progress) -> None:
         """Redraw the line, unless it was drawn a moment ago or the run is still young."""
@@ -47,8 +47,12 @@ class ProgressLine:
         self._next_s = now_s + BETWEEN_S
         self._drawn = True
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write(f"\r{_line(progress)[:width]}\x1b[K")
-        self._stream.flush()
+        self._write(f"\r{_line(progress)[:width]}\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the terminal is gone; what is done is worth more
+            self._stream.write(text)
+            self._stream.flush()
 
 
 class ReadingLine:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Ended", "Signals"]
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+_PATIENCE_S = 10.0
 
 
 class Ended(KeyboardInterrupt):
@@ -36,6 +39,8 @@ class Signals:
         self.seen: list[int] = []
         self._held = self._delayed = False
         self._before: dict[int, object] = {}
+        self._patience: threading.Timer | None = None
+        self._thread = threading.get_ident()
 
     def __enter__(self) -> Self:
         """Take the signals over."""
@@ -66,12 +71,14 @@ class Signals:
 
     @contextlib.contextmanager
     def delayed(self) -> Iterator[None]:
-        """In here the first signal waits for the end of the block, or for a second signal; then it interrupts."""
+        """In here the first signal waits for the end of the block, for 10 s or for a second signal; then it interrupts."""
         before, self._delayed = len(self.seen), True
         try:
             yield
         finally:
             self._delayed = False
+            if self._patience is not None:
+                self._patience.cancel()
         if len(self.seen) > before:
             raise Ended(self.seen[-1])
 
@@ -80,7 +87,15 @@ class Signals:
         if self._held:
             return
         if self._delayed and len(self.seen) == 1:
-            with contextlib.suppress(OSError):
-                os.write(2, b"waiting for the engine's answer; once more gives up\n")
+            self._patience = threading.Timer(_PATIENCE_S, self._lose_patience, (number,))
+            self._patience.daemon = True
+            self._patience.start()
+            # Not by print, which may be at work on this very stream.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                os.write(sys.stderr.fileno(), b"waiting for the engine's answer; once more gives up\n")
             return
         raise Ended(number)
+
+    def _lose_patience(self, number: int) -> None:
+        if self._delayed:  # to the thread that waits, as only its own signals end a wait
+            signal.pthread_kill(self._thread, number)

@@ -9,7 +9,9 @@ from typing import TextIO
 
 from pytest_gputrace.errors import GputraceError
 
-__all__ = ["has_colours", "is_terminal", "package_version", "say"]
+__all__ = ["has_colours", "is_terminal", "keep_standard_error", "package_version", "say"]
+
+_STANDARD_ERROR = 2
 
 
 def say(text: str) -> None:
@@ -25,6 +27,22 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
         if not isinstance(error, BrokenPipeError):
             raise GputraceError(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+def keep_standard_error() -> None:
+    """Where it was closed when we were started, have one that nobody reads.
+
+    Else the next file or connection gets its number, and what is printed to it goes to standard output. Commands that we
+    start find it closed, as we did.
+    """
+    if sys.stderr is not None:
+        return
+    number = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.fstat(_STANDARD_ERROR)
+    except OSError:
+        os.dup2(number, _STANDARD_ERROR, inheritable=False)
+    sys.stderr = os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace")
 
 
 def is_terminal(stream: TextIO | None) -> bool:

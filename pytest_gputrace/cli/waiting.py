@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
 from typing import TYPE_CHECKING
@@ -38,8 +37,3 @@ class WaitingLine(ProgressLine):
         elif not self._visible and self._stream is not None and now_s >= self._plain_s:
             self._plain_s = now_s + _EVERY_S
             self._write(f"{text}\n")
-
-    def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads; what is waited for is worth more
-            self._stream.write(text)
-            self._stream.flush()

@@ -14,6 +14,7 @@ from pytest_gputrace.control.absent import absent
 from pytest_gputrace.control.arrivals import Arrivals
 from pytest_gputrace.control.expected import Collection, Expected
 from pytest_gputrace.control.judging import Part
+from pytest_gputrace.control.owners import is_named_for
 from pytest_gputrace.control.verdict import RankVerdict, after, natural, shown
 
 if TYPE_CHECKING:
@@ -160,9 +161,10 @@ class _Collecting:
             owner = owners[path]
             if owner.profile is None:
                 # Where files tell ranks, one that does not is no worker's: engines have frontends.
-                is_counted = expected.tags is None and owner.is_worker and (owner.told or not is_told)
-                if expected.profile_id is not None:  # whoever else was told an id begins its names with it
-                    is_counted &= os.path.basename(path).startswith(f"{expected.profile_id}-")
+                is_counted = expected.tags is None and not expected.own_names
+                is_counted &= owner.is_worker and (owner.told or not is_told)
+                if expected.profile_id is not None:
+                    is_counted &= is_named_for(path, expected.profile_id)
             else:
                 is_counted = expected.profile_id is None or owner.profile.matches(expected.profile_id)
             if is_counted:

@@ -30,10 +30,11 @@ class Expected:
         tags: from exactly these workers, under names of our own; where it is not given, of any.
         profilers: each worker has a file of each of them; at least one file where this is not given. Where it is
             empty no file is waited for, but an answer.
-        profile_id: files count for this profile alone, by our own names or as those that begin with it.
+        profile_id: files count for this profile alone, by our own names or by TokenSpeed's, which begin with it.
         stages: each worker has a file of each of its profilers for each of these stages.
         every_stage: the same for each stage that any worker recorded, which is known when all have answered.
-        one_prefix: files whose names begin with different ids, as SGLang's, are not of one profile.
+        one_prefix: files whose names begin with different ids, as SGLang's and TokenSpeed's, are not of one profile.
+        own_names: files count under names of our own alone.
 
     Raises:
         ValueError: files are expected of nobody, or ``tags`` are not as many as ``ranks``.
@@ -46,6 +47,7 @@ class Expected:
     stages: tuple[str, ...] | None = None
     every_stage: bool = False
     one_prefix: bool = False
+    own_names: bool = False
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.claims import claim
+from pytest_gputrace.control.verdict import natural
 from pytest_gputrace.errors import NamingError
 from pytest_gputrace.traces.root import whole_number
 from pytest_gputrace.windownames import parse_window_name
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_gputrace.naming import Field
 
-__all__ = ["Owner", "joined", "owner", "rank_inside"]
+__all__ = ["Owner", "is_named_for", "joined", "owner", "rank_inside"]
 
 DIMENSIONS = ("DP", "PP", "CP", "TP", "EP")
 # "TP-0-DP-1" of SGLang, "DP1-TP0" of TokenSpeed, "dp0_pp0_tp1" of vLLM, but neither "dcp0" nor "http2".
@@ -34,11 +35,15 @@ _ENDING = re.compile(
     r"(?:[._-](?:pt|trace|torch|viztracer|proton|memory))*\.(?:json|chrome_trace|hatchet_msgpack|hatchet|pickle)(?:\.gz)?$"
 )
 _PROFILERS = (
+    ("rpd", re.compile(r"^rpd-")),
     ("viztracer", re.compile(r"viztracer", re.IGNORECASE)),
     ("memory", re.compile(r"\.pickle$|[._-]memory[._-]", re.IGNORECASE)),
     ("proton", re.compile(r"\.proton\b|\.chrome_trace|\.hatchet", re.IGNORECASE)),
 )
-_SGLANG = re.compile(r"(.+?)-TP-[0-9]")
+_OF_WORKER = r"-(?:TP-[0-9]|(?:DP[0-9]+-)?(?:CP[0-9]+-)?TP[0-9])"  # of SGLang; of TokenSpeed
+_PREFIX = re.compile(rf"(.+?){_OF_WORKER}")
+# SGLang begins their names with a time of their own, and tells of the coordinates TP alone.
+_STRAYS = ("memory", "rpd")
 _FRONT_END = ".async_llm."  # of vLLM
 _DISTRIBUTED = re.compile(r'"distributedInfo"\s*:\s*(?=\{)')
 _HEAD_BYTES = 1 << 20
@@ -48,8 +53,8 @@ _HEAD_BYTES = 1 << 20
 class Owner:
     """Who wrote a file, and with what. ``label`` names the worker; where nothing ``told`` of one, it is the file's name.
 
-    ``profile`` is there for names of our own alone; ``rank`` is the global one. ``prefix`` is what SGLang's names of one
-    profile begin with; of a front end ``is_worker`` is False.
+    ``profile`` is there for names of our own alone; ``rank`` is the global one. ``prefix`` is what the
+    names of one profile of SGLang or TokenSpeed begin with; of a front end ``is_worker`` is False.
     """
 
     label: str
@@ -82,13 +87,20 @@ def owner(path: str, folder: str) -> Owner:
     stage = stages[1] if stages else None
     said = claim(Path(os.sep, os.path.relpath(path, folder)))
     coordinates = _coordinates(name)
+    if _FRONT_END in name:  # whatever its host is called
+        return Owner(_ENDING.sub("", name), profiler, stage, told=False, is_worker=False)
     if said.rank is not None:
         return Owner(f"rank {said.rank}", profiler, stage, said.rank, coordinates)
     if coordinates:
         label = _label(coordinates) + (f"-node={said.node}" if said.node else "")
-        prefix = _SGLANG.match(name)
+        prefix = _PREFIX.match(name) if profiler not in _STRAYS else None
         return Owner(label, profiler, stage, None, coordinates, prefix=prefix[1] if prefix else "")
-    return Owner(_ENDING.sub("", name), profiler, stage, told=False, is_worker=_FRONT_END not in name)
+    return Owner(_ENDING.sub("", name), profiler, stage, told=False)
+
+
+def is_named_for(path: str, profile_id: str) -> bool:
+    """Whether TokenSpeed gives this name to a file of the profile with this id, and not of one whose id is longer."""
+    return re.match(re.escape(profile_id) + _OF_WORKER, os.path.basename(path)) is not None
 
 
 def joined(owners: Mapping[str, Owner]) -> dict[str, Owner]:
@@ -96,14 +108,34 @@ def joined(owners: Mapping[str, Owner]) -> dict[str, Owner]:
 
     Where one file of a name tells its rank inside, the others of that name are its worker's too. Where files of one
     rank tell different coordinates, as those of vLLM's data-parallel engines do, each of which counts its ranks from
-    0, they are of different workers.
+    0, they are of different workers. SGLang's snapshots of memory tell fewer coordinates than its traces.
     """
     places: dict[str, set[tuple[tuple[str, int], ...]]] = {}
     for each in owners.values():
         if each.profile is None and each.coordinates:
             places.setdefault(each.label, set()).add(each.coordinates)
     stems = {_ENDING.sub("", path): each.rank for path, each in owners.items() if each.rank is not None}
-    return {path: _settled(path, each, places, stems) for path, each in owners.items()}
+    settled = {path: _settled(path, each, places, stems) for path, each in owners.items()}
+    return settled | _adopted(settled)
+
+
+def _adopted(owners: Mapping[str, Owner]) -> dict[str, Owner]:
+    """Those of the strays whose coordinates no trace has, each with the next worker that has these among others."""
+    workers = {each.label: each for each in owners.values() if each.coordinates and each.profiler not in _STRAYS}
+    found: dict[str, Owner] = {}
+    taken: set[tuple[str, str, str | None]] = set()
+    for path, each in sorted(owners.items()):
+        if each.profile is not None or each.profiler not in _STRAYS or each.label in workers or not each.coordinates:
+            continue
+        for label in sorted(workers, key=natural):
+            slot = label, each.profiler, each.stage
+            if slot not in taken and set(each.coordinates) < set(workers[label].coordinates):
+                taken.add(slot)
+                found[path] = replace(
+                    each, label=label, rank=workers[label].rank, coordinates=workers[label].coordinates
+                )
+                break
+    return found
 
 
 def _settled(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pytest_gputrace.control.expected import Expected, profilers_of
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import DEFAULT_ACTIVITIES
 from pytest_gputrace.control.snapshot import Snapshot
+from pytest_gputrace.control.verdict import RankVerdict, shown
 from pytest_gputrace.errors import ControlError, RequestError
 
 if TYPE_CHECKING:
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     from pytest_gputrace.control.answer import Answer
     from pytest_gputrace.control.client import ProfileClient
     from pytest_gputrace.control.expected import Collection
-    from pytest_gputrace.control.verdict import RankVerdict
 
 __all__ = ["RemoteProfile"]
 
 _NAME_PROFILERS = ("gputrace", "tokenspeed", "sglang")
 """The kinds of engines whose files tell by their names which profiler wrote them."""
+
+_NAME_PROFILES = ("sglang", "tokenspeed")
+"""The kinds whose files of one profile begin with one id."""
 
 _SEEN_LATER_S = 10.0
 """A folder that two machines share may show a file to one of them a little later."""
@@ -61,7 +65,7 @@ class RemoteProfile:
         """
         self.refuse(fields)
         told = self._told(fields)
-        before = Snapshot.of(self.folder)
+        before = Snapshot.of(self.folder, marked=True)
         was_running, self.running = self.running, True  # an answer that does not come may have been a yes
         try:
             answer = self.client.start(**told)
@@ -124,7 +128,8 @@ class RemoteProfile:
     ) -> Collection:
         """Wait until the files of so many ranks are complete on disk, and judge each rank.
 
-        An engine of ours has waited itself: what it found missing is not waited for as long as that again.
+        An engine of ours has waited itself: what it found missing is not waited for as long as that again, and ranks
+        that it does not have are not waited for at all.
         ``progress`` is called now and then with what is waited for.
 
         Raises:
@@ -132,30 +137,31 @@ class RemoteProfile:
         """
         if self._before is None or self.started is None:
             raise ControlError("nothing to collect: no profile was started here")
-        told = () if self.stopped is None else self.stopped.ranks
-        whole = len(told) == expected_ranks
+        told = {} if self.stopped is None else {each.rank: each for each in self.stopped.ranks}
+        is_told = 0 < len(told) <= expected_ranks
         kind = self.client.kind
         profilers = profilers_of(self._activities) if kind in _NAME_PROFILERS else None
         expected = Expected(
-            ranks=None if whole else expected_ranks,
-            tags=tuple(each.rank for each in told) if whole else None,
+            ranks=None if is_told else expected_ranks,
+            tags=tuple(told) if is_told else None,
             profilers=profilers if kind == "gputrace" else profilers or None,
             profile_id=self.started.profile_id,
             every_stage=self._by_stage and kind in _NAME_PROFILERS,
-            one_prefix=kind == "sglang",
+            one_prefix=kind in _NAME_PROFILES,
+            own_names=kind == "gputrace",
         )
         # Of any other rank it is not known whether it answered the engine.
-        replies = {each.rank: _reply(each) for each in told if each.verdict in ("ok", "failed")}
+        replies = {rank: _reply(each) for rank, each in told.items() if each.verdict in ("ok", "failed")}
         # What was complete on disk is looked at anew, and told by whoever looks.
         dead = {
-            each.rank: re.split("; (?:all its files are complete|complete on disk):", each.message)[0]
-            for each in told
+            rank: re.split("; (?:all its files are complete|complete on disk):", each.message)[0]
+            for rank, each in told.items()
             if each.verdict == "dead"
         }
-        is_lacking = len(told) < expected_ranks or any(each.verdict in ("missing", "truncated") for each in told)
-        if told and is_lacking and not any(each.verdict == "growing" for each in told):
+        verdicts = {each.verdict for each in told.values()}
+        if verdicts & {"missing", "truncated"} and "growing" not in verdicts:
             timeout_s = min(timeout_s, _SEEN_LATER_S)
-        return collect(
+        came = collect(
             self.folder,
             expected,
             before=self._before,
@@ -164,6 +170,23 @@ class RemoteProfile:
             deaths=lambda: dead,
             progress=progress,
         )
+        came = replace(came, ranks=tuple(_as_told(each, told.get(each.rank)) for each in came.ranks))
+        return _short(came, len(told), expected_ranks) if is_told and len(told) < expected_ranks else came
+
+
+def _as_told(verdict: RankVerdict, told: RankVerdict | None) -> RankVerdict:
+    """Of a rank that stays missing the engine knows more: whether it answered at all."""
+    if told is None or not told.message or {verdict.verdict, told.verdict} != {"missing"}:
+        return verdict
+    return replace(verdict, message=shown(told.message))
+
+
+def _short(came: Collection, told: int, expected: int) -> Collection:
+    """What came of an engine that has fewer ranks than expected, as it says itself."""
+    message = f"the engine has {told} rank{'' if told == 1 else 's'} alone"
+    lacking = RankVerdict(f"{expected - told} of {expected} ranks", "missing", message)
+    what = f"{came.message}; {message}, where {expected} were expected"
+    return replace(came, ok=False, ranks=(*came.ranks, lacking), message=what)
 
 
 def _reply(told: RankVerdict) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gputrace.cli import main, profiling
+from pytest_gputrace.cli import main, profiling, signals
 from pytest_gputrace.cli.load import LoadResult, not_runnable, run_load
 from pytest_gputrace.cli.profile import KINDS, TOKEN_VARIABLE
 from pytest_gputrace.cli.signals import Ended, Signals
+from pytest_gputrace.cli.waiting import WaitingLine
 from pytest_gputrace.control import client
 from pytest_gputrace.fakes import FakeTrace
 
@@ -42,6 +44,7 @@ class Engine:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.tokens: list[str | None] = []
         self.ranks = [0, 1]
+        self.begin = ""
         self.trace: Callable[[int], FakeTrace] = lambda rank: FakeTrace(rank=rank, world_size=2)
         self.status = {"/start_profile": 200, "/stop_profile": 200}
         self.writes_at = "/stop_profile"
@@ -59,7 +62,7 @@ class Engine:
         if path == self.writes_at:
             self._folder.mkdir(exist_ok=True)
             for rank in self.ranks:
-                self.trace(rank).write(self._folder / f"1796028603.5-TP-{rank}.trace.json.gz")
+                self.trace(rank).write(self._folder / f"{self.begin}1796028603.5-TP-{rank}.trace.json.gz")
         return status, "done.\n" if status == 200 else "the profiler says no\n"
 
     @property
@@ -374,13 +377,101 @@ def test_a_load_hears_of_a_signal_that_was_for_us_alone(url: str) -> None:
     assert (process.returncode, out) == (130, "told\n"), err
 
 
-def test_a_signal_during_the_start_waits_for_its_answer(engine: Engine, url: str) -> None:
+def test_a_signal_during_the_start_waits_for_its_answer(
+    engine: Engine, url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     engine.on_start = interrupted
     assert main(words(url)) == 143
     assert engine.paths == ["/start_profile", "/stop_profile"]
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "may still be recording" not in err  # it answered
+
+
+def test_after_a_signal_and_a_start_that_is_refused_no_load_is_run(
+    engine: Engine, url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine.status["/start_profile"] = 500
+    engine.on_start = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert main(words(url)) == 143
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "load: not run" in err.splitlines()
+    assert "the profiler says no" in err.splitlines()[-1]
+
+
+def test_a_start_that_is_never_answered_is_given_up_in_the_end(
+    engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        engine.stopped.wait(A_WHILE_S)
+
+    monkeypatch.setattr(signals, "_PATIENCE_S", 0.1)
+    engine.on_start = interrupted
+    assert main(words(url)) == 143
+    lines = capfd.readouterr().err.splitlines()
+    assert "profile: not started: it did not answer; it may still be recording" in lines
+    assert engine.paths == ["/start_profile", "/stop_profile"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGQUIT"), reason="needs POSIX: SIGQUIT")
+def test_sigquit_ends_in_order_too(engine: Engine, url: str) -> None:
+    process = running(url, "trap 'exit 0' QUIT; echo ready; while :; do sleep 0.05; done")
+    os.killpg(process.pid, signal.SIGQUIT)
+    _, err = process.communicate(timeout=A_WHILE_S)
+    assert process.returncode == 131, err
+    assert engine.paths == ["/start_profile", "/stop_profile"]
+
+
+def test_who_was_told_already_is_not_told_again(url: str) -> None:
+    process = running(url, "trap 'echo told; sleep 0.3; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+    os.killpg(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=A_WHILE_S)
+    assert (process.returncode, out) == (143, "told\n"), err
+
+
+def test_the_loads_failure_comes_before_a_signal_while_its_files_are_waited_for(engine: Engine, url: str) -> None:
+    engine.ranks = [0]
+    process = running(url, "echo ready; exit 7")
+    assert engine.stopped.wait(A_WHILE_S)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=A_WHILE_S)
+    assert process.returncode == 7, err
+
+
+def test_without_a_standard_error_wrong_use_is_not_told_on_standard_output(url: str) -> None:
+    Path("file").touch()
+    command = [sys.executable, "-m", "pytest_gputrace", *words(url, "--dir", "file")]
+    script = shlex.join(command) + " 2>&-"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=A_WHILE_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_standard_error_that_was_closed_is_nobodys_file_and_stays_closed_for_the_load() -> None:
+    code = """
+import os, subprocess, sys
+from pytest_gputrace.cli.terminal import keep_standard_error
+keep_standard_error()
+assert sys.stderr.fileno() == 2 and 2 not in os.pipe()
+given = "import sys; sys.exit(sys.stderr is not None)"
+sys.exit(subprocess.call([sys.executable, "-c", given], close_fds=False))
+"""
+    script = shlex.join([sys.executable, "-c", code]) + " 2>&-"
+    assert subprocess.run(["sh", "-c", script], timeout=A_WHILE_S, check=False).returncode == 0
+
+
+def test_what_an_engine_calls_its_files_breaks_no_line(
+    engine: Engine, url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine.begin = "\x1b[2J\nprofile: ok"
+    assert main(words(url, "--dir", "a\x1b[2Jb")) == 0
+    err = capfd.readouterr().err
+    assert "\x1b" not in err
+    assert err.splitlines().count("profile: ok") == 1
 
 
 def test_without_a_standard_error_nothing_goes_to_the_loads_output(engine: Engine, url: str) -> None:
@@ -440,11 +531,11 @@ def test_a_load_that_does_not_end_is_ended(trap: str) -> None:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with Signals() as signals:
+    with Signals() as taken:
         script = f"trap '' {trap}; echo >&{seen}; while :; do sleep 0.02; done"
-        result = run_load(["bash", "-c", script], signals, grace_s=0.05)
+        result = run_load(["bash", "-c", script], taken, grace_s=0.05)
     thread.join()
-    assert signals.code == 130
+    assert taken.code == 130
     assert result.words == f"killed by signal {'9 (SIGKILL)' if 'TERM' in trap else '15 (SIGTERM)'}"
     os.close(ready)
     os.close(seen)
@@ -452,9 +543,9 @@ def test_a_load_that_does_not_end_is_ended(trap: str) -> None:
 
 def test_signals_do_outside_what_they_did_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with Signals() as signals, pytest.raises(Ended):
+    with Signals() as taken, pytest.raises(Ended):
         os.kill(os.getpid(), signal.SIGTERM)
-    assert signals.code == 143
+    assert taken.code == 143
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -468,3 +559,39 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     out = " ".join(capsys.readouterr().out.split())
     assert "else 3 when the profile failed, else 0; 2 wrong use, and nothing was started" in out
     assert "-- COMMAND ..." in out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "told_at_s"),
+    [(Terminal(), [1, 2, 5, 11, 30, 45, 75]), (io.StringIO(), [11, 45, 75])],
+    ids=["terminal", "elsewhere"],
+)
+def test_a_wait_is_told(stream: io.StringIO, told_at_s: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    now_s = 100.0
+    line = WaitingLine(stream, lambda: now_s)
+    for at_s in (0, 1, 2, 5, 11, 30, 45, 75):
+        now_s = 100.0 + at_s
+        line.tell(f"\x1b waiting {at_s}")
+    if isinstance(stream, Terminal):
+        assert stream.getvalue() == "".join(f"\r\\x1b waiting {at_s}\x1b[K" for at_s in told_at_s)
+    else:
+        assert stream.getvalue() == "".join(f"\\x1b waiting {at_s}\n" for at_s in told_at_s)
+
+
+def test_a_terminal_that_is_gone_ends_no_wait() -> None:
+    class Gone(Terminal):
+        def write(self, _: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    now_s = 0.0
+    line = WaitingLine(Gone(), lambda: now_s)
+    now_s = 60.0
+    line.tell("waiting")
+    line.close()

@@ -387,8 +387,15 @@ def test_the_front_end_of_an_engine_is_no_rank(tmp_path: Path) -> None:
     assert came(tmp_path, 1, timeout_s=LONG_S).ok
 
 
+@pytest.mark.parametrize("host", ["gpu-tp1", "h100-rank0"])
+def test_the_front_end_of_an_engine_is_no_rank_whatever_its_host_is_called(tmp_path: Path, host: str) -> None:
+    put(tmp_path, f"{host}_77.async_llm.1796.pt.trace.json")
+    assert not came(tmp_path, 1).ok
+
+
 def test_another_jobs_files_fill_no_gap_where_an_id_was_told(tmp_path: Path) -> None:
     put(tmp_path, "jobA-DP0-TP0.trace.json", "jobB-DP0-TP1.trace.json", "1699-TP-1.trace.json", own("TP1"))
+    put(tmp_path, "jobA-2-DP0-TP1.trace.json")
     collection = came(tmp_path, 2, profile_id="jobA")
     assert verdicts(collection)["DP0-TP0"] == "ok"
     assert (collection.ok, len(collection.files)) == (False, 1)
@@ -430,3 +437,27 @@ def test_what_is_waited_for_is_told_at_every_look(tmp_path: Path) -> None:
     came(tmp_path, 2, progress=told.append)
     assert len(told) > 2
     assert set(told) == {"waiting for 2 of 2 ranks: 2 of 2 ranks"}
+
+
+def test_files_of_others_are_of_no_engine_of_ours(tmp_path: Path) -> None:
+    put(tmp_path, own("TP0"), "p-TP1.trace.json")
+    collection = came(tmp_path, 2, profile_id="p", own_names=True)
+    assert verdicts(collection) == {"TP0": "ok", "TP1": "missing"}
+
+
+def test_sglangs_snapshots_of_memory_have_times_of_their_own_and_tell_tp_alone(tmp_path: Path) -> None:
+    places = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    written(tmp_path, *(SGLANG.format(*place) for place in places))
+    for number, (_, tp) in enumerate(places):
+        (tmp_path / f"173000000{number}.5-TP-{tp}-memory.pickle").write_bytes(b"\x80\x04N.")
+    expected: dict[str, Any] = {"profilers": ("torch", "memory"), "one_prefix": True}
+    assert came(tmp_path, 4, timeout_s=LONG_S, **expected).ok
+    (tmp_path / "1730000003.5-TP-1-memory.pickle").unlink()
+    assert verdicts(came(tmp_path, 4, **expected))["DP1-TP1"] == "missing"
+
+
+def test_a_file_of_rpd_stands_for_no_trace_of_torch(tmp_path: Path) -> None:
+    written(tmp_path, "1700-TP-0.trace.json.gz", "rpd-1701-TP-0.trace.json.gz", "rpd-1701-TP-1.trace.json.gz")
+    collection = came(tmp_path, 2, profilers=("torch",), one_prefix=True)
+    assert verdicts(collection) == {"TP0": "ok", "TP1": "missing"}
+    assert "profiles" not in collection.message

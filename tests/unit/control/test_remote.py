@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -220,8 +221,7 @@ def test_profilers() -> None:
     assert profilers_of(["CUDA_PROFILER"]) == ()
 
 
-def test_an_engine_that_told_of_fewer_ranks_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_module, "_SEEN_LATER_S", 0.05)
+def test_an_engine_that_told_of_fewer_ranks_is_not_waited_for(folder: Path) -> None:
     engine = Engine()
     engine.on_stop = lambda: [write(folder, tag(tp), rank=tp) for tp in range(2)]
     ranks = (RankVerdict(tag(0), "ok"), RankVerdict(tag(1), "ok"))
@@ -231,7 +231,58 @@ def test_an_engine_that_told_of_fewer_ranks_is_not_waited_for(folder: Path, monk
         pass
     collection = remote.collect(4, timeout_s=NEVER_S)
     assert not collection.ok
-    assert [each.verdict for each in collection.ranks][:2] == ["ok", "ok"]
+    assert [(each.rank, each.verdict) for each in collection.ranks] == [
+        ("TP0", "ok"),
+        ("TP1", "ok"),
+        ("2 of 4 ranks", "missing"),
+    ]
+    assert collection.message.endswith("; the engine has 2 ranks alone, where 4 were expected")
+
+
+def test_of_a_rank_that_stays_missing_the_engines_own_words_are_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "_SEEN_LATER_S", 0.05)
+    engine = Engine()
+    said = "it did not answer after 5 s"
+    ranks = (RankVerdict(tag(0), "missing", said),)
+    engine.stopped = Answer(False, "failed", "none", profile_id="p1", ranks=ranks)
+    remote = RemoteProfile(engine, folder)
+    with remote.window():
+        pass
+    assert remote.collect(1).ranks[0].message == said
+
+
+def test_another_jobs_file_is_of_no_rank_of_an_engine_of_ours(folder: Path) -> None:
+    engine = Engine()
+    engine.on_stop = lambda: [write(folder, tag(0)), FakeTrace().write(folder / "p1-TP1.trace.json")]
+    remote = RemoteProfile(engine, folder)
+    with remote.window():
+        pass
+    assert [each.verdict for each in remote.collect(2, timeout_s=0.1).ranks] == ["ok", "missing"]
+
+
+@pytest.mark.parametrize("name", ["{}-TP-{}.trace.json", "{}-TP{}.trace.json"])
+def test_files_of_two_jobs_are_not_one_profile(folder: Path, name: str) -> None:
+    engine = Engine("sglang" if "TP-" in name else "tokenspeed")
+    engine.started = Answer(True, "recording", "accepted")
+    engine.on_stop = lambda: [FakeTrace().write(folder / name.format(job, tp)) for tp, job in enumerate("ab")]
+    folder.mkdir()
+    remote = RemoteProfile(engine, folder)
+    with remote.window():
+        pass
+    collection = remote.collect(2)
+    assert (collection.ok, collection.message.split("; ")[-1]) == (False, "they are of 2 profiles: a, b")
+
+
+def test_what_was_there_before_and_is_touched_does_not_count(folder: Path) -> None:
+    engine = Engine()
+    path = write(folder, tag(0))
+    engine.on_stop = lambda: os.utime(path, ns=(1, 1))
+    remote = RemoteProfile(engine, folder)
+    with remote.window():
+        pass
+    assert not remote.collect(1, timeout_s=0.1).ok
 
 
 def test_of_sglang_each_profiler_is_waited_for(folder: Path) -> None:

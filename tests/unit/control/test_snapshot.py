@@ -87,3 +87,27 @@ def test_a_file_counts_once_and_a_link_to_it_not_at_all(tmp_path: Path) -> None:
     os.link(tmp_path / "a.json", tmp_path / "b.json")
     (tmp_path / "latest.json").symlink_to("a.json")
     assert names(dict(Snapshot.of(tmp_path).since(before))) == ["a.json"]
+
+
+@pytest.mark.parametrize("name", ["old.json", "moved.json"])
+def test_one_that_is_only_touched_is_not_new_and_one_that_is_written_anew_is(tmp_path: Path, name: str) -> None:
+    old, other = tmp_path / "old.json", tmp_path / "other.json"
+    for path in (old, other):
+        path.write_text("1" * 10_000)
+    before = Snapshot.of(tmp_path, marked=True)
+    old.rename(tmp_path / name)
+    os.utime(tmp_path / name, ns=(1, 1))
+    with other.open("r+") as file:
+        file.seek(9_990)
+        file.write("2")
+    os.utime(other, ns=(1, 1))
+    assert names(dict(Snapshot.of(tmp_path).since(before))) == ["other.json"]
+
+
+def test_a_start_is_not_kept_waiting_by_a_folder_of_years(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_gputrace.control.snapshot._MOST_MARKED", 1)
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text("{}")
+        os.utime(tmp_path / f"{number}.json", ns=(number, number))
+    before = Snapshot.of(tmp_path, marked=True)
+    assert list(before.marks) == [before.files[str(tmp_path / "2.json")].identity]
