@@ -98,6 +98,7 @@ def test_frames_that_are_open_at_the_stop_have_an_end(setup: Setup) -> None:
     ] == ["X"]
 
 
+@pytest.mark.usefixtures("viztracer")
 def test_several_rounds_each_have_their_own_calls_and_file(setup: Setup) -> None:
     paths = []
     for _ in range(3):
