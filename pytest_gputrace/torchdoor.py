@@ -43,7 +43,7 @@ def installed_torch() -> Any:
     """The package, as it is when asked.
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: it is not installed, or broken.
     """
     try:
         import torch.profiler
@@ -53,6 +53,8 @@ def installed_torch() -> Any:
             "`pip install pytest-gputrace[torch]` where any build will do",
             package="torch",
         ) from error
+    except OSError as error:  # a library of it is missing or broken
+        raise MissingDependencyError(f"torch is installed and cannot be loaded: {error}", package="torch") from error
     return torch
 
 

@@ -48,7 +48,7 @@ class Part:
             return self._verdict("failed", self.reply.message)
         if expected.profilers == ():
             return None if self.reply is None else self._verdict("ok")
-        if self._unfinished() or self._lacking(expected):
+        if self._unfinished() or self._lacking(expected) or self._told_of_others(expected):
             return None
         if flaws := self._flaws():
             return self._verdict("failed", "; ".join(flaws))
@@ -69,6 +69,8 @@ class Part:
             message = f"{' and '.join(lacking)} is there{after(waited_s)}"
             if self.reply is not None:
                 message = f"it answered that it stopped, and {message}"
+        elif self._told_of_others(expected):
+            message = "what is there is not what it says that it wrote"
         else:
             message = f"it did not answer{after(waited_s)}"
         return self._verdict("missing", "; ".join([message, *flaws]))
@@ -76,6 +78,16 @@ class Part:
     def _verdict(self, verdict: Verdict, message: str = "", files: Sequence[Arrival] | None = None) -> RankVerdict:
         files = self.files if files is None else files
         return RankVerdict(self.rank, verdict, message, tuple(sorted(each.path for each in files)))
+
+    def _told_of_others(self, expected: Expected) -> bool:
+        """Whether it answered for another profile, or has files that are not these: then somebody else wrote these."""
+        if self.reply is None:
+            return False
+        if None not in (expected.profile_id, self.reply.profile_id) and self.reply.profile_id != expected.profile_id:
+            return True
+        return not {os.path.realpath(each.path) for each in self.reply.files} <= {
+            os.path.realpath(each.path) for each in self.files
+        }
 
     def _unfinished(self) -> list[Arrival]:
         return [each for each in self.files if not each.is_complete]

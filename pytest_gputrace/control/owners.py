@@ -160,7 +160,7 @@ def rank_inside(path: str) -> int | None:
         return None
     try:
         value, _ = json.JSONDecoder().raw_decode(head, match.end())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     inside: dict[str, Any] = {"distributedInfo": value}
     world_size = whole_number(inside, ("distributedInfo", "world_size"))

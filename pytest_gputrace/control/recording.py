@@ -63,20 +63,26 @@ class Recording:
         self._thread = threading.get_ident()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            self._lose(f"cannot make the folder {folder}: {error.strerror}")
+        except (OSError, ValueError) as error:  # ValueError: a name that no file system can hold
+            self._lose(f"cannot make the folder {folder}: {getattr(error, 'strerror', None) or error}")
             return False
         output = Output(folder, self.request.profile_id, self._tag, stage, os.path.realpath(folder))
         for kind in self._kinds:
             words = tuple(word for word in kind.words if word in self.request.activities)
             setup = Setup(words, output, self.request.with_stack, self.request.record_shapes)
+            recorder = None
             try:
                 recorder = kind.recorder(setup)
                 recorder.start()
-            except Exception as error:  # noqa: BLE001  # the worker's own work goes on; ends in a reason
+            except BaseException as error:  # the worker's own work goes on; ends in a reason, or a raise
                 self._lose(f"{' and '.join(words)} could not start: {_told(error)}")
+                if isinstance(error, Exception):
+                    self.undo()
+                    return False
+                if recorder is not None:  # a Ctrl-C may come when it records already
+                    recorder.discard()
                 self.undo()
-                return False
+                raise
             self._recorders.append(recorder)
         self._windows += 1
         return True
@@ -88,22 +94,23 @@ class Recording:
         self.steps += steps
         if stage is not None:
             self._of_stage[stage] = steps
-        stopped = [recorder for recorder in reversed(recorders) if self._stop(recorder)]
-        interrupt: BaseException | None = None
+        # A Ctrl-C, too, costs one file and not the others: it is raised when all have had their turn.
+        interrupts: list[BaseException] = []
+        stopped = [recorder for recorder in reversed(recorders) if self._stop(recorder, interrupts)]
         for recorder in reversed(stopped):
             try:
                 saved = recorder.save()
-            except BaseException as error:  # noqa: BLE001  # as above; a Ctrl-C, too, costs one file and not the others
+            except BaseException as error:  # noqa: BLE001  # as above
                 self._lose(f"{_name(recorder)}{_of(stage)} is lost: {_told(error)}")
-                interrupt = interrupt or (None if isinstance(error, Exception) else error)
+                interrupts += [] if isinstance(error, Exception) else [error]
                 continue
             for each in saved:
-                size = each.path.stat().st_size
-                self.files.append(Written(str(each.path), recorder.profiler, stage, steps, size, each.events))
+                size_bytes = _size_bytes(each.path)
+                self.files.append(Written(str(each.path), recorder.profiler, stage, steps, size_bytes, each.events))
                 if each.problem:
                     self._lose(f"{each.path}: {each.problem}")
-        if interrupt is not None:
-            raise interrupt
+        if interrupts:
+            raise interrupts[0]
 
     def finish(self, barrier: Callable[[], object] | None) -> None:
         """Once all windows are closed: wait for the others, and say so where nothing was recorded."""
@@ -153,11 +160,12 @@ class Recording:
         for recorder in reversed(recorders):
             recorder.discard()
 
-    def _stop(self, recorder: Recorder) -> bool:
+    def _stop(self, recorder: Recorder, interrupts: list[BaseException]) -> bool:
         try:
             recorder.stop()
-        except Exception as error:  # noqa: BLE001  # as above
+        except BaseException as error:  # noqa: BLE001  # as above
             self._lose(f"{_name(recorder)} could not be stopped: {_told(error)}")
+            interrupts += [] if isinstance(error, Exception) else [error]
             recorder.discard()
             return False
         return True
@@ -165,6 +173,13 @@ class Recording:
     def _lose(self, reason: str) -> None:
         self.reasons.append(reason)
         _LOG.error("profile %s, %s: %s", self.request.profile_id, self._tag, reason)
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # somebody has moved it on already
+        return 0
 
 
 def _name(recorder: Recorder) -> str:

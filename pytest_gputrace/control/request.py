@@ -5,17 +5,17 @@ All of it is checked when a request is made, before anything is changed anywhere
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pytest_gputrace.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["ACTIVITIES", "DEADLINE_S", "DEFAULT_ACTIVITIES", "DEFAULT_STAGES", "ProfileRequest", "new_profile_id"]
 
@@ -95,6 +95,8 @@ class ProfileRequest:
         Raises:
             RequestError: also for a field that there is not.
         """
+        if not isinstance(given, Mapping):
+            raise RequestError(f"a profile is asked for by an object with fields, not by {_short(given)}")
         known = [each.name for each in fields(cls)]
         unknown = [name for name in given if name not in known]
         if unknown:
@@ -124,6 +126,8 @@ class ProfileRequest:
             yield f"output_dir is {self.output_dir!r}; it is the path of a folder"
         elif "\0" in self.output_dir:
             yield "output_dir has a character NUL"
+        elif not _is_encodable(self.output_dir):
+            yield "output_dir has a character that no file system can hold"
         if not isinstance(self.profile_id, str) or not 0 < len(self.profile_id) <= _LONGEST_ID:
             yield f"profile_id is {_short(self.profile_id)}; it is a text of 1 to {_LONGEST_ID} characters"
 
@@ -155,9 +159,7 @@ class ProfileRequest:
             if value is not None and (type(value) is not int or not least <= value <= _MOST_STEPS):
                 yield f"{name} is {_short(value)}; it is a whole number from {least}"
         deadline_s = self.deadline_s
-        if type(deadline_s) not in (int, float) or not (
-            math.isfinite(deadline_s) and 0 < deadline_s <= _LONGEST_DEADLINE_S
-        ):
+        if type(deadline_s) not in (int, float) or not 0 < deadline_s <= _LONGEST_DEADLINE_S:
             yield f"deadline_s is {_short(deadline_s)}; it is a number of seconds, up to a week"
 
 
@@ -168,6 +170,17 @@ def _words(given: Any) -> Any:
     return given
 
 
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a number without end"
     return text if len(text) <= 100 else f"{text[:80]}..."

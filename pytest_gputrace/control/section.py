@@ -23,6 +23,7 @@ class Section:
     def __init__(self, forked: Callable[[], None]) -> None:
         self._forked = forked
         self._later: Callable[[], None] | None = None
+        self._pid = 0
         self._renew()
 
     def acquire(self, timeout_s: float = -1) -> bool:
@@ -63,10 +64,10 @@ class Section:
         self.release()
 
     def _renew(self) -> None:
-        self._pid = os.getpid()
         self._lock = threading.RLock()
         self._owner = self._depth = 0
         self._later = None
+        self._pid = os.getpid()  # last: another thread of a forked process must not take the lock of its parent
 
 
 def _in_main_thread() -> bool:

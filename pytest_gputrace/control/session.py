@@ -11,7 +11,6 @@ profiler does, neither ``step`` nor any other method raises for it: the worker's
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import threading
@@ -25,10 +24,11 @@ from pytest_gputrace.control.recording import Recording
 from pytest_gputrace.control.reply import Reply
 from pytest_gputrace.control.request import ProfileRequest
 from pytest_gputrace.control.section import Section
-from pytest_gputrace.control.watch import Termination, Watchdog
+from pytest_gputrace.control.watch import Exit, Termination, Watchdog
 from pytest_gputrace.control.window import Close
 from pytest_gputrace.control.workertag import tag_of
-from pytest_gputrace.errors import RequestError
+from pytest_gputrace.errors import NamingError, RequestError
+from pytest_gputrace.windownames import window_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,9 +123,8 @@ class Session:
         self._end_s = self._last_step_s = 0.0
         self._section = Section(self._forget)
         self._termination = Termination(lambda: self._section.apart(self._end_by_signal)) if on_sigterm else None
-        self._hold_sigterm()
-        self._at_exit = functools.partial(_close, weakref.ref(self))  # a session that nobody has need not live on
-        atexit.register(self._at_exit)
+        self._exit = Exit(functools.partial(_close, weakref.ref(self)))  # a session that nobody has need not live on
+        self._hold_the_end()
 
     def start(self, request: ProfileRequest | Mapping[str, Any]) -> Reply:
         """Begin a profile, or be ready to begin it with a step that is still to come.
@@ -147,11 +146,13 @@ class Session:
             if recording.window.at_once and self._stepper in (0, threading.get_ident()):
                 recording.window.opened(None)
                 if not recording.open(None):
-                    return self._reply("failed", "; ".join(recording.reasons), recording)
+                    # Whoever asks next must not hear of the profile before.
+                    self._last = self._reply("failed", "; ".join(recording.reasons), recording, recording.reasons)
+                    return self._last
             now_s = time.monotonic()
             self._recording, self._stop_for, self._end_s = recording, "", now_s + request.deadline_s
             self._last_step_s = now_s
-            self._hold_sigterm()
+            self._hold_the_end()
             self._watchdog = Watchdog(lambda: self._look(recording), self._next_look_s(recording))
             return self._state(recording)
 
@@ -202,7 +203,7 @@ class Session:
             self._finish("the session was closed")
         if self._termination is not None:
             self._termination.release()
-        atexit.unregister(self._at_exit)
+        self._exit.release()
 
     def __enter__(self) -> Self:
         return self
@@ -220,7 +221,7 @@ class Session:
         if not isinstance(request, ProfileRequest):
             request = ProfileRequest.from_json(request, output_dir=self._output_dir)
         reasons = refusals(request.activities, self._kinds)
-        if why := _not_a_folder(request.output_dir):
+        if why := _not_a_folder(request.output_dir) or _unnameable(request, self.tag):
             reasons.append(why)
         if reasons:
             raise RequestError("; ".join(reasons), reasons=reasons)
@@ -235,22 +236,35 @@ class Session:
             self._finish(self._stop_for)
             return False
         self._last_step_s = time.monotonic()
+        if not recording.may_close:  # it was started before this thread worked, and ends in the one that started it
+            return True
         for action in recording.window.before_step(number, stage):
             if isinstance(action, Close):
                 recording.close()
-            elif not recording.open(action.stage):
-                recording.window.closed()
-                self._finish("a profiler could not start")
+            elif not self._open(recording, action.stage):
                 return False
         if recording.window.is_done:
             self._finish(_FULL)
         return not recording.window.is_done
 
+    def _open(self, recording: Recording, stage: str | None) -> bool:
+        """Have a window begin in the middle of a profile; where it cannot, the profile is over."""
+        is_open = False
+        try:
+            is_open = recording.open(stage)
+        finally:
+            if not is_open:
+                recording.window.closed()
+                self._finish("a profiler could not start")
+        return is_open
+
     def _end_step(self) -> None:
         self._in_step, self._last_step_s = False, time.monotonic()
+        if self._finishing:  # another thread writes
+            return
         with self._section:
             recording = self._recording
-            if recording is not None and recording.window.is_full:
+            if recording is not None and recording.window.is_full and recording.may_close:
                 recording.window.closed()
                 recording.close()
                 if recording.window.is_done:
@@ -305,7 +319,8 @@ class Session:
     def _next_look_s(self, recording: Recording) -> float:
         return max(0.0, min(self._end_s - time.monotonic(), self._idle_in_s(recording)))
 
-    def _hold_sigterm(self) -> None:
+    def _hold_the_end(self) -> None:
+        self._exit.hold()
         if self._termination is not None:
             self._termination.hold()
 
@@ -357,6 +372,18 @@ def _not_a_folder(path: str) -> str:
     if not os.path.isdir(path):
         return f"output_dir: {path} is no folder"
     return "" if os.access(path, os.W_OK | os.X_OK) else f"output_dir: {path} cannot be written to"
+
+
+def _unnameable(request: ProfileRequest, tag: str) -> str:
+    """Why no file can have its name; empty where all can."""
+    try:
+        for stage in request.stages or (None,):
+            window_name(
+                request.profile_id, tag, stage=stage, profiler="viztracer", ending=".hatchet_msgpack", attempt=99_999
+            )
+    except NamingError as error:
+        return str(error)
+    return ""
 
 
 def _close(reference: Callable[[], Session | None]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import os
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Termination", "Watchdog"]
+__all__ = ["Exit", "Termination", "Watchdog"]
 
 
 class Watchdog:
@@ -41,20 +44,25 @@ class Termination:
     def __init__(self, came: Callable[[], None]) -> None:
         self._came = came
         self._previous: Any = None
+        self._is_held = False
 
     def hold(self) -> None:
-        """Take the signal, unless it is ours already; whoever had it gets it after us."""
-        if not _in_main_thread() or signal.getsignal(signal.SIGTERM) == self._handle:
+        """Take the signal, once; whoever had it gets it after us.
+
+        Whoever takes it after that may call us in turn: to take it again would be to go round for ever.
+        """
+        if self._is_held or not _in_main_thread():
             return
-        previous = signal.getsignal(signal.SIGTERM)
-        if previous is None:  # not Python's: whoever set it in C could not be given it back
+        if signal.getsignal(signal.SIGTERM) is None:  # not Python's: whoever set it in C could not be given it back
             return
         self._previous = signal.signal(signal.SIGTERM, self._handle)
+        self._is_held = True
 
     def release(self) -> None:
         """Give it back, unless somebody has taken it from us meanwhile."""
         if _in_main_thread() and signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, self._previous)
+            self._is_held = False
 
     def go_on(self) -> None:
         """Let happen what would have happened without us."""
@@ -66,6 +74,31 @@ class Termination:
 
     def _handle(self, number: int, frame: object) -> None:
         self._came()
+
+
+class Exit:
+    """The end of the process, as long as it is held: ``close`` is called then, unless it was killed."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+        self._finalizer: Any = None
+
+    def hold(self) -> None:
+        """Be called; once, however often this is."""
+        self.release()
+        atexit.register(self._close)
+        # A child of multiprocessing ends without those: it has a list of its own.
+        process = sys.modules.get("multiprocessing.process")
+        if process is not None and process.parent_process() is not None:
+            util = importlib.import_module("multiprocessing.util")
+            self._finalizer = util.Finalize(None, self._close, exitpriority=100)
+
+    def release(self) -> None:
+        """Be not called."""
+        atexit.unregister(self._close)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
+            self._finalizer = None
 
 
 def _in_main_thread() -> bool:

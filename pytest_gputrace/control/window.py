@@ -64,7 +64,7 @@ class Window:
 
     def before_step(self, number: int, stage: str | None) -> Iterator[Open | Close]:
         """What is to be done before step ``number``, which then counts."""
-        stage = None if stage is None else stage.upper()
+        stage = None if stage is None else str(stage).upper()  # a worker's own mistake must not stop its step
         if self.is_full or (self.is_open and self._is_ended_by(stage)):
             self.closed()
             yield Close()

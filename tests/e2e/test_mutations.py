@@ -577,14 +577,14 @@ MUTATIONS = [
     Mutation(
         "a profiler that cannot start leaves the others recording",
         "control/recording.py",
-        "                self.undo()\n",
-        "",
+        "                    self.undo()\n                    return False",
+        "                    return False",
         (SESSION + "TestFailures::test_who_started_before_is_undone",),
     ),
     Mutation(
         "a file that fails costs the others theirs",
         "control/recording.py",
-        "                interrupt = interrupt or (None if isinstance(error, Exception) else error)\n                continue",
+        "                interrupts += [] if isinstance(error, Exception) else [error]\n                continue",
         "                break",
         (SESSION + "TestFailures::test_one_that_fails_costs_the_others_nothing[save]",),
     ),
@@ -624,6 +624,27 @@ MUTATIONS = [
         (SESSION + "TestFolder::test_a_link_in_its_place_does_not_lead_the_files_elsewhere",),
     ),
     Mutation(
+        "SIGTERM goes round for ever",
+        "control/watch.py",
+        "        if self._is_held or not _in_main_thread():",
+        "        if not _in_main_thread() or signal.getsignal(signal.SIGTERM) == self._handle:",
+        (SESSION + "TestEndOfTheProcess::test_a_handler_that_calls_ours_is_called_once",),
+    ),
+    Mutation(
+        "a child of multiprocessing loses its window",
+        "control/watch.py",
+        "        if process is not None and process.parent_process() is not None:",
+        "        if False:",
+        (SESSION + "TestEndOfTheProcess::test_a_child_of_multiprocessing_closes_its_window",),
+    ),
+    Mutation(
+        "a file of another job is taken for a worker's",
+        "control/judging.py",
+        " or self._told_of_others(expected):",
+        ":",
+        ("tests/unit/control/test_collecting.py::test_what_another_job_wrote_under_the_same_name_is_not_a_workers",),
+    ),
+    Mutation(
         "the steps of another stage fill a window",
         "control/window.py",
         "        if self.is_open and (self._waiting is None or stage == self.stage):",
@@ -633,8 +654,8 @@ MUTATIONS = [
     Mutation(
         "an answer is believed, the disk is not looked at",
         "control/judging.py",
-        "        if self._unfinished() or self._lacking(expected):\n            return None",
-        "        if self.reply is None and (self._unfinished() or self._lacking(expected)):\n            return None",
+        "        if self._unfinished() or self._lacking(expected) or self._told_of_others(expected):",
+        "        if self.reply is None:",
         (COORDINATOR + "test_one_that_never_writes_is_missing",),
     ),
     Mutation(

@@ -69,6 +69,9 @@ class PretendRecorder:
         self.kind.log.append(f"discard {self.profiler}")
 
     def _do(self, what: str) -> None:
+        if self.kind.fails == f"Ctrl-C in {what}":
+            self.kind.log.append(f"{what} {self.profiler}")
+            raise KeyboardInterrupt
         if self.kind.fails == what:
             raise ActivityError(f"{self.profiler} cannot {what}", activity=self.profiler)
         self.kind.log.append(f"{what} {self.profiler}")

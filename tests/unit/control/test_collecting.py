@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_gputrace.control.collecting import Collection, Expected, collect
-from pytest_gputrace.control.reply import Reply
+from pytest_gputrace.control.reply import Reply, Written
 from pytest_gputrace.control.snapshot import Snapshot
 from pytest_gputrace.control.verdict import RankVerdict
 from pytest_gputrace.control.written import Examined, examine
@@ -461,3 +461,19 @@ def test_a_file_of_rpd_stands_for_no_trace_of_torch(tmp_path: Path) -> None:
     collection = came(tmp_path, 2, profilers=("torch",), one_prefix=True)
     assert verdicts(collection) == {"TP0": "ok", "TP1": "missing"}
     assert "profiles" not in collection.message
+
+
+def test_what_another_job_wrote_under_the_same_name_is_not_a_workers(tmp_path: Path) -> None:
+    put(tmp_path, own("TP0"))
+    of_another = Reply(True, "stopped", "m", "TP0", "q")
+    elsewhere = Reply(True, "stopped", "m", "TP0", "p", files=(Written(str(tmp_path / "gone.json"), "torch"),))
+    for reply in (of_another, elsewhere):
+        collection = came(tmp_path, None, "TP0", profile_id="p", replies={"TP0": reply})
+        assert only(collection).verdict == "missing"
+        assert only(collection).message == "what is there is not what it says that it wrote"
+
+
+def test_a_text_that_is_nested_without_end_tells_no_rank(tmp_path: Path) -> None:
+    deep = '{"a":' * 100_000
+    put(tmp_path, "host_78.1796.pt.trace.json", text='{"distributedInfo": ' + deep)
+    assert not came(tmp_path, 1).ok

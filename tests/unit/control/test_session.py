@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gputrace.control.output import Output
 from pytest_gputrace.control.request import ProfileRequest
 from pytest_gputrace.control.session import Session
 from pytest_gputrace.model import WorkerId
@@ -88,6 +89,9 @@ class TestRefused:
             ({"num_steps": 0}, "num_steps is 0"),
             ({"output_dir": __file__}, "is no folder"),
             ({"activities": ["VIZTRACER", "MEM"]}, "MEM"),
+            ({"output_dir": "x\ud800"}, "a character that no file system can hold"),
+            ({"deadline_s": 10**400}, "deadline_s is"),
+            ({"start_step": 10**5000}, "start_step is a number without end"),
         ],
     )
     def test_nothing_changes(
@@ -102,6 +106,15 @@ class TestRefused:
         assert {name: value for name, value in vars(session).items() if name != "_lock"} == before
         session.step("DECODE")
         assert (kind.log, names(tmp_path)) == ([], [])
+
+    @pytest.mark.parametrize("given", [None, [], "VIZTRACER", 3])
+    def test_what_is_no_request(self, made: Callable[..., Session], given: Any) -> None:
+        assert "by an object with fields" in made().start(given).message
+
+    def test_a_tag_that_leaves_no_room_for_a_name(self, tmp_path: Path) -> None:
+        coordinates = {f"DIMENSI{chr(65 + n)}": 10**17 for n in range(10)}
+        with Session(coordinates=coordinates, kinds=[PretendKind()]) as session:
+            assert session.start(asked(tmp_path)).status == "refused"
 
     def test_by_a_profiler_that_is_not_there(self, made: Callable[..., Session], tmp_path: Path) -> None:
         kind = PretendKind(refuses=["VizTracer is not installed; pip install viztracer"])
@@ -207,8 +220,61 @@ class TestFailures:
         assert (reply.status, reply.message) == ("failed", "VIZTRACER could not start: viztracer cannot start")
         assert log == ["start torch", "discard torch"]
         session.step()
-        assert session.stop().status == "refused"
+        assert session.stop() == reply
         assert names(tmp_path) == []
+
+    def test_a_start_that_fails_is_not_answered_with_the_profile_before(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        kind = PretendKind()
+        session = made(kind)
+        session.start(asked(tmp_path, profile_id="old"))
+        session.stop()
+        kind.fails = "start"
+        session.start(asked(tmp_path, profile_id="new"))
+        assert [(reply.ok, reply.profile_id) for reply in (session.stop(), session.status())] == [(False, "new")] * 2
+
+    @pytest.mark.parametrize("when", ["start", "stop"])
+    @pytest.mark.parametrize("at_a_step", [False, True])
+    def test_an_interrupt_leaves_no_profiler_at_work(
+        self, made: Callable[..., Session], tmp_path: Path, when: str, at_a_step: bool
+    ) -> None:
+        log: list[str] = []
+        first = PretendKind("CPU", profiler="torch", log=log)
+        second = PretendKind("VIZTRACER", log=log, fails=f"Ctrl-C in {when}")
+        session = made(first, second)
+        fields = {"start_step": 0} if at_a_step else {}
+
+        def profile() -> None:
+            session.start(asked(tmp_path, activities=("CPU", "VIZTRACER"), **fields))
+            session.step()
+            session.stop()
+
+        with pytest.raises(KeyboardInterrupt):
+            profile()
+        assert "discard viztracer" in log
+        assert "stop torch" in log if when == "stop" else "discard torch" in log
+        assert not session.stop().ok
+        second.fails = ""
+        session.start(asked(tmp_path, activities=("CPU", "VIZTRACER")))
+        assert session.stop().ok
+
+    def test_a_file_that_is_moved_on_at_once_stops_no_step(
+        self, made: Callable[..., Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish = Output.publish
+
+        def and_move(self: Output, private: Path, profiler: str, ending: str) -> Path:
+            path = publish(self, private, profiler, ending)
+            path.rename(tmp_path / "collected")
+            return path
+
+        monkeypatch.setattr(Output, "publish", and_move)
+        session = made()
+        session.start(asked(tmp_path, num_steps=1))
+        with session.step():
+            pass
+        assert [file.size_bytes for file in session.stop().files] == [0]
 
     @pytest.mark.parametrize("when", ["stop", "save"])
     def test_one_that_fails_costs_the_others_nothing(
@@ -447,6 +513,46 @@ class TestThreads:
         stopping.join(SOON_S)
         assert (replies[0].ok, len(replies[0].files)) == (True, 1)
 
+    def test_what_another_thread_started_before_is_not_ended_by_a_step(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        kind = PretendKind(thread_bound=True)
+        session = made(kind)
+        told: list[Any] = []
+        asked_for, stopping = threading.Event(), threading.Event()
+
+        def control() -> None:
+            session.start(asked(tmp_path, num_steps=1))
+            asked_for.set()
+            stopping.wait(SOON_S)
+            told.append(session.stop())
+
+        thread = threading.Thread(target=control)
+        thread.start()
+        assert asked_for.wait(SOON_S)
+        for _ in range(2):
+            with session.step():
+                pass
+        assert kind.log == ["start viztracer"]
+        stopping.set()
+        thread.join(SOON_S)
+        assert len(told[0].files) == 1
+
+    def test_the_end_of_a_step_waits_for_no_file_of_another_thread(
+        self, made: Callable[..., Session], tmp_path: Path
+    ) -> None:
+        kind = PretendKind()
+        session = made(kind)
+        session.start(asked(tmp_path))
+        with session.step():
+            kind.may_save.clear()
+            stopping = threading.Thread(target=session.stop)
+            stopping.start()
+            assert kind.saving.wait(SOON_S)
+        assert stopping.is_alive()
+        kind.may_save.set()
+        stopping.join(SOON_S)
+
     def test_a_thread_that_never_steps_is_not_waited_for_without_end(
         self, made: Callable[..., Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -541,6 +647,44 @@ class TestEndOfTheProcess:
     def test_a_process_that_ends_closes_its_window(self, tmp_path: Path) -> None:
         done = run_process("s = session(); s.start(fields)", tmp_path)
         assert (done.returncode, done.stderr, names(tmp_path)) == (0, "", ["p-TP0.viztracer.json"])
+
+    def test_a_handler_that_calls_ours_is_called_once(self, tmp_path: Path) -> None:
+        done = run_process(
+            """
+            a, b = session(), session()
+            ours = signal.getsignal(signal.SIGTERM)
+            def mine(number, frame):
+                print("mine", flush=True)
+                ours(number, frame)
+            signal.signal(signal.SIGTERM, mine)
+            a.start(fields)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+            """,
+            tmp_path,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "mine\n", "")
+        assert names(tmp_path) == ["p-TP0.viztracer.json"]
+
+    def test_a_child_of_multiprocessing_closes_its_window(self, tmp_path: Path) -> None:
+        done = run_process(
+            """
+            import multiprocessing
+            def work():
+                global kept
+                kept = session()
+                kept.start(fields)
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start(); child.join(20)
+            print(child.exitcode)
+            """,
+            tmp_path,
+        )
+        assert (done.stdout, names(tmp_path)) == ("0\n", ["p-TP0.viztracer.json"])
+
+    def test_so_does_one_that_was_closed_and_started_again(self, tmp_path: Path) -> None:
+        run_process("s = session(); s.close(); s.start(fields)", tmp_path)
+        assert names(tmp_path) == ["p-TP0.viztracer.json"]
 
     def test_sigterm_is_left_alone_where_it_was_asked_so(self, tmp_path: Path) -> None:
         done = run_process(
